@@ -169,6 +169,28 @@ fn hindrances_are_told_from_their_twins_or_nothing_is_claimed() {
     rates(0..26, "machines-hindered-few", hindered).hold();
 }
 
+/// Twins without any timer event: the hypervisor takes CPUs, which the steal time beside the recording shows, or
+/// threads compute for long, and it stays as it is.
+#[test]
+fn running_is_sure_without_a_clock_only_where_no_steal_time_grew() {
+    let answer = |seed: u64| {
+        let missing = vec![Missing::Vectors, Missing::HrTimers];
+        let manner = Manner { missing, environment: true, seed, ..Manner::default() };
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("machines-no-clock-{seed}"));
+        let answer = explained(&record(&hindered(seed).world, &manner, &folder));
+        (answer["causes"][0]["kind"].clone(), answer["verdict"].clone())
+    };
+    for seed in [3, 16, 29] {
+        let (kind, verdict) = answer(seed);
+        assert!(kind == "cpu" && verdict["confident"] == false, "{seed}: {kind} {verdict:#}");
+        assert!(verdict["sentence"].as_str().unwrap().contains("the steal time of /proc/stat grew"), "{verdict:#}");
+    }
+    for seed in [4, 17, 30] {
+        let (kind, verdict) = answer(seed);
+        assert!(kind == "cpu" && verdict["confident"] == true, "{seed}: {kind} {verdict:#}");
+    }
+}
+
 /// The machines that are asked for.
 fn asked(all: &str) -> std::ops::Range<u64> {
     let asked = std::env::var("WHYSLOW_MACHINES").unwrap_or(all.to_owned());

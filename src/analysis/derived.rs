@@ -62,16 +62,25 @@ pub fn note_tracer(timeline: &Timeline, notices: &mut Notices) {
     }
 }
 
+/// The name of this program, which begins COMMAND itself and has its recorder run one that only waits.
+const OWN: &str = "whyslow";
+
 /// The threads of the command that the tracer ran, and of all its descendants. The command is a process that had the
 /// tracer's name before its own; none where the tracer ran no command. Another tracer that began during the recording
-/// made another one: its command counts only where no other is known.
+/// made another one: its command counts only where no other is known. What this program ran goes before what its
+/// recorder did.
 pub fn commands(timeline: &Timeline) -> BTreeSet<ThreadId> {
     let is_of_tracer = |own: &ThreadName| {
         let name = timeline.names().get(own.name);
-        is_tracer(name) || name == ABOUT_TO_EXEC
+        is_tracer(name) || name == ABOUT_TO_EXEC || name == OWN
     };
+    let is_own_name = |own: &ThreadName| timeline.names().get(own.name) == OWN;
     let was_tracer = |thread: &Thread| thread.names.iter().any(is_of_tracer);
-    let begun = |thread: &&Thread| thread.tid == thread.pid && was_tracer(thread) && !ends_as_tracer(timeline, thread);
+    let is_tracer_still = |thread: &Thread| thread.names.last().is_some_and(is_own_name);
+    let begun = |thread: &&Thread| {
+        let has_ended = !is_tracer_still(thread) && !ends_as_tracer(timeline, thread);
+        thread.tid == thread.pid && was_tracer(thread) && has_ended
+    };
     // The tracer of this recording was there before it.
     let is_older = |thread: &Thread| thread.parent.is_none() && thread.names.first().is_some_and(is_of_tracer);
     let is_own = |thread: &&Thread| {
@@ -80,6 +89,9 @@ pub fn commands(timeline: &Timeline) -> BTreeSet<ThreadId> {
     let begun: Vec<&Thread> = timeline.threads().iter().filter(begun).collect();
     let own: Vec<&Thread> = begun.iter().copied().filter(|thread| is_own(thread)).collect();
     let begun = if own.is_empty() { begun } else { own };
+    let was_this = |thread: &&Thread| thread.names.iter().any(is_own_name);
+    let by_this: Vec<&Thread> = begun.iter().copied().filter(was_this).collect();
+    let begun = if by_this.is_empty() { begun } else { by_this };
     let mut processes: BTreeSet<_> = begun.into_iter().map(|t| (t.host, t.pid)).collect();
     // A child may precede its parent in the list of threads.
     while !processes.is_empty() {
@@ -340,6 +352,22 @@ mod tests {
         }
         let of = |builder: &TimelineBuilder| commands(&builder.sealed()).into_iter().collect::<Vec<_>>();
         assert_eq!(of(&builder), [ThreadId::at(1)]);
+        // A whyslow begins the command itself; what its perf runs only waits.
+        for (at, name) in [(2, "whyslow"), (3, "whyslow")] {
+            builder.0.threads[at].thread.names[0].name = builder.0.tables.names.intern(name);
+        }
+        builder.0.threads[2].thread.names.truncate(1);
+        assert_eq!(of(&builder), [ThreadId::at(3)]);
+        // One that explains runs no command.
+        builder.0.threads[3].thread.names.truncate(1);
+        assert_eq!(of(&builder), [ThreadId::at(1)]);
+        for (at, names) in [(2, &["bash", "perf"][..]), (3, &["perf", "app"])] {
+            let named = |name: &&str| builder.0.tables.names.intern(name);
+            let names: Vec<_> = names.iter().map(named).collect();
+            let since = (0..).map(Timestamp::new);
+            builder.0.threads[at].thread.names =
+                since.zip(names).map(|(from, name)| ThreadName { from, name }).collect();
+        }
         // Where the tracer of the recording ran no command, that of the other one is all there is.
         builder.0.threads[1].thread.names.truncate(1);
         builder.0.threads[1].thread.names[0].name = builder.0.tables.names.intern("perf");

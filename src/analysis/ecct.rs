@@ -23,7 +23,6 @@ mod held;
 mod polling;
 mod resources;
 mod times;
-mod wait_names;
 mod work;
 
 use super::carriers;
@@ -51,7 +50,6 @@ use held::HeldFor;
 use smallvec::SmallVec;
 use times::NodeTimes;
 pub use times::{NodeTime, TimeOrder, add_equal_nodes};
-use wait_names::WaitNames;
 
 /// The inputs of trees.
 #[derive(Debug)]
@@ -103,7 +101,6 @@ pub struct TreeBuilder<'a> {
     sources: &'a EcctInputs<'a>,
     reader: &'a RowReader<'a>,
     stacks: StackCursors<'a>,
-    names: WaitNames,
     holds: HoldingStacks,
 }
 
@@ -113,14 +110,7 @@ type HoldingStacks = HashMap<RawStackId, Option<HeldFor>>;
 impl<'a> TreeBuilder<'a> {
     /// A builder that reads with `reader`.
     pub fn new(sources: &'a EcctInputs<'a>, reader: &'a RowReader<'a>) -> TreeBuilder<'a> {
-        let names = WaitNames::of(sources.timeline);
-        TreeBuilder {
-            sources,
-            reader,
-            stacks: sources.timelines.cursors(reader),
-            names,
-            holds: HoldingStacks::default(),
-        }
+        TreeBuilder { sources, reader, stacks: sources.timelines.cursors(reader), holds: HoldingStacks::default() }
     }
 
     /// Accumulate one path into the outline.
@@ -155,8 +145,6 @@ struct Walk<'w, 'a> {
     spent_by: Vec<HopId>,
     /// The thread step of the client for which a kernel thread works in the time that is added.
     client: Option<(OutlineId, ThreadId)>,
-    /// As the builder has them.
-    names: WaitNames,
     holds: &'w mut HoldingStacks,
     /// What the kernel does for the thread in the time that is added.
     work: Option<KernelWork>,
@@ -171,7 +159,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         outline: &'w mut Outline,
         hops: Option<&'w mut Hops>,
     ) -> Self {
-        let TreeBuilder { sources, reader, stacks, names, holds } = builder;
+        let TreeBuilder { sources, reader, stacks, holds } = builder;
         Walk {
             sources,
             reader,
@@ -183,7 +171,6 @@ impl<'w, 'a> Walk<'w, 'a> {
             hop: HopId::at(0),
             spent_by: Vec::new(),
             client: None,
-            names: *names,
             holds,
             work: None,
             named_at: Timestamp::ZERO,

@@ -3,11 +3,11 @@
 //! In: the remarks, in order of time, and the threads on CPUs. Out: answers by thread and time; `None` is *not known*.
 //! Work of the kernel lasts from its begin to its end. Where it has no end, because that was lost, nothing is said of
 //! it; work inside of other work belongs to that. A pause for write-back has one event, right before it: it lasts
-//! until the thread runs again. Cost: linear in remarks, and a look-up of the running thread for each one that does not
-//! name it; a binary search for each question. ALGORITHMS.md 5.4.
+//! until the thread runs again. Cost: linear in remarks, and a look-up of the running thread for each one that is about
+//! it; a binary search for each question. ALGORITHMS.md 5.4.
 
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::event::remark::{KernelWork, Priority, RemarkKind};
+use crate::event::remark::{KernelWork, Priority, Remark, RemarkKind};
 use crate::state::questions::Asker;
 use crate::state::reader::RowReader;
 use crate::state::timeline::{HostId, SegmentKind, Thread, ThreadId, Timeline};
@@ -15,7 +15,7 @@ use foldhash::HashMap;
 
 /// A pause begins at most so much later than its event.
 const PAUSES_WITHIN: Ns = 1_000_000;
-/// A thread stops at most so much later than the signal is sent that stops it, unless it was waiting.
+/// A signal that stops a thread was sent at most so much earlier.
 const STOPS_WITHIN: Ns = 1_000_000_000;
 
 /// A throttled thread leaves its CPU within this time, at the end of the same call of the scheduler.
@@ -58,18 +58,18 @@ pub struct Remarks {
 
 /// A packet that a timer of the kernel sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimerPacket {
-    /// Any, such as a delayed acknowledgement.
-    Any(Timestamp),
-    /// A segment that is sent again.
-    Again(Timestamp),
+struct TimerPacket {
+    time: Timestamp,
+    kind: TcpTimer,
 }
 
-impl TimerPacket {
-    fn time(self) -> Timestamp {
-        let (TimerPacket::Any(time) | TimerPacket::Again(time)) = self;
-        time
-    }
+/// What a timer of TCP does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcpTimer {
+    /// It sends any packet, such as a delayed acknowledgement.
+    Sends,
+    /// It sends a segment again.
+    Retransmits,
 }
 
 impl Remarks {
@@ -78,45 +78,39 @@ impl Remarks {
         let mut all = Remarks::default();
         let reader = timeline.reader(Asker::Ecct);
         let mut open: HashMap<ThreadId, OpenWork> = HashMap::default();
-        for remark in timeline.remarks() {
-            let packet = match remark.kind {
-                RemarkKind::Priority(priority) => {
-                    all.priorities.entry((remark.host, remark.tid)).or_default().push((remark.time, priority));
-                    continue;
-                }
-                RemarkKind::TimerSends => Some(TimerPacket::Any(remark.time)),
-                RemarkKind::Retransmits => Some(TimerPacket::Again(remark.time)),
-                _ => None,
+        for Remark { time, host, cpu, tid, kind } in timeline.remarks().iter().copied() {
+            // The thread that runs on the CPU, unless the event names another one.
+            let running = || {
+                let thread = reader.runs(host, cpu).at(time)?.thread;
+                let names_it = |of: &Thread| !of.idle && (tid < 0 || of.tid == tid);
+                timeline.thread(thread).is_some_and(names_it).then_some(thread)
             };
-            if remark.kind == RemarkKind::Throttled {
-                all.throttled.entry((remark.host, remark.cpu)).or_default().push(remark.time);
-                continue;
-            }
-            if let Some(packet) = packet {
-                all.timer_packets.entry(remark.host).or_default().push(packet);
-                continue;
-            }
-            let run = reader.runs(remark.host, remark.cpu).at(remark.time);
-            let Some(thread) = run.map(|run| run.thread) else { continue };
-            let names_it = |of: &Thread| remark.tid < 0 || of.tid == remark.tid;
-            if !timeline.thread(thread).is_some_and(|of| !of.idle && names_it(of)) {
-                continue;
-            }
-            match remark.kind {
-                RemarkKind::Begins(KernelWork::WriteBack) => {
-                    let pause = pause_after(&reader, thread, remark.time);
-                    all.works.entry(thread).or_default().extend(pause);
+            let mut sends = |kind| all.timer_packets.entry(host).or_default().push(TimerPacket { time, kind });
+            match kind {
+                RemarkKind::Priority(priority) => {
+                    all.priorities.entry((host, tid)).or_default().push((time, priority));
                 }
-                RemarkKind::Begins(work) => open.entry(thread).or_default().begin(remark.time, work),
+                RemarkKind::TimerSends => sends(TcpTimer::Sends),
+                RemarkKind::Retransmits => sends(TcpTimer::Retransmits),
+                RemarkKind::Throttled => all.throttled.entry((host, cpu)).or_default().push(time),
+                RemarkKind::Stops(stopped) => {
+                    let by = running().map(|by| StopSignal { time, by });
+                    all.stops.entry((host, stopped)).or_default().extend(by);
+                }
+                RemarkKind::Begins(work) => {
+                    let Some(thread) = running() else { continue };
+                    match work {
+                        KernelWork::WriteBack => {
+                            all.works.entry(thread).or_default().extend(pause_after(&reader, thread, time));
+                        }
+                        _ => open.entry(thread).or_default().begin(time, work),
+                    }
+                }
                 RemarkKind::Ends(work) => {
-                    let ended = open.get_mut(&thread).and_then(|open| open.end(remark.time, work));
+                    let Some(thread) = running() else { continue };
+                    let ended = open.get_mut(&thread).and_then(|open| open.end(time, work));
                     all.works.entry(thread).or_default().extend(ended);
                 }
-                RemarkKind::Stops(tid) => {
-                    let stop = StopSignal { time: remark.time, by: thread };
-                    all.stops.entry((remark.host, tid)).or_default().push(stop);
-                }
-                RemarkKind::Priority(_) | RemarkKind::TimerSends | RemarkKind::Retransmits | RemarkKind::Throttled => {}
             }
         }
         all.works.values_mut().for_each(|works| works.sort_unstable_by_key(|work| (work.span.start, work.span.end)));
@@ -131,9 +125,9 @@ impl Remarks {
         at.map_or(Priority::UNKNOWN, |(_, priority)| *priority)
     }
 
-    /// True where the kernel worked for no thread.
-    pub fn has_no_works(&self) -> bool {
-        self.works.is_empty()
+    /// True where the kernel worked for any thread.
+    pub fn has_work(&self) -> bool {
+        !self.works.is_empty()
     }
 
     /// The work of the kernel for a thread in a span, in order, clipped to it.
@@ -156,17 +150,19 @@ impl Remarks {
         before.and_then(|at| all.get(at)).is_some_and(|time| wait.start.since(*time) <= THROTTLED_WITHIN)
     }
 
-    /// The packet of a timer that ended a wait for the network: the last one in it, if no more than a tenth of the wait
-    /// comes after it. The wait may have ended so by chance; those of many executions do not.
-    pub fn ended_by_timer(&self, host: HostId, wait: Span) -> Option<TimerPacket> {
+    /// The timer of TCP that ended a wait for the network: its packet is the last one in it, and no more than a tenth
+    /// of the wait comes after it. One wait may have ended so by chance; those of many executions do not.
+    pub fn ended_by_timer(&self, host: HostId, wait: Span) -> Option<TcpTimer> {
         let all = self.timer_packets.get(&host)?;
-        let last = all.get(all.partition_point(|packet| packet.time() <= wait.end).checked_sub(1)?)?;
-        let is_near = last.time() >= wait.start && wait.end.since(last.time()).saturating_mul(LAST_PART) <= wait.len();
-        // Its event and that of its packet come together.
-        let again =
-            |packet: &&TimerPacket| matches!(packet, TimerPacket::Again(time) if last.time().since(*time) <= TOGETHER);
-        let before = all.iter().rev().skip_while(|packet| packet.time() > wait.end).take(LOOKED_AT);
-        is_near.then(|| before.into_iter().find(again).copied().unwrap_or(*last))
+        let until = all.get(..all.partition_point(|packet| packet.time <= wait.end))?;
+        let last = until.last()?.time;
+        if last < wait.start || wait.end.since(last).saturating_mul(LAST_PART) > wait.len() {
+            return None;
+        }
+        // The event of a segment that is sent again and that of its packet come together.
+        let together = until.iter().rev().take(LOOKED_AT).filter(|packet| last.since(packet.time) <= TOGETHER);
+        let is_again = together.into_iter().any(|packet| packet.kind == TcpTimer::Retransmits);
+        Some(if is_again { TcpTimer::Retransmits } else { TcpTimer::Sends })
     }
 
     /// The thread that sent the signal which stopped another at a time.
@@ -230,7 +226,6 @@ fn pause_after(reader: &RowReader<'_>, thread: ThreadId, t: Timestamp) -> Option
 mod tests {
     use super::*;
     use crate::analysis::timeline_builder::{HOST, PID, TimelineBuilder, thread};
-    use crate::event::remark::Remark;
 
     fn at(ns: Ns) -> Timestamp {
         Timestamp::new(ns)
@@ -282,12 +277,12 @@ mod tests {
         assert_eq!(remarks.stopped_by(known(1), at(70)), None);
         remarks.stops.insert((HOST, PID), vec![StopSignal { time: at(55), by: thread(2) }]);
         assert_eq!(remarks.stopped_by(known(1), at(70)), Some(thread(2)));
-        let (usual, real_time) = (Priority::of(Some(120)), Priority::of(Some(49)));
+        let (usual, real_time) = (Priority::from_kernel(Some(120)), Priority::from_kernel(Some(49)));
         let of_wait = |ended: &Remarks| ended.ended_by_timer(HOST, Span::of_ns(0, 1_000_000));
         let sends = |kinds: &[(Ns, RemarkKind)]| of_wait(&of(kinds).1);
         let (timer, again) = (RemarkKind::TimerSends, RemarkKind::Retransmits);
-        assert_eq!(sends(&[(950_000, timer)]), Some(TimerPacket::Any(at(950_000))));
-        assert_eq!(sends(&[(940_000, again), (950_000, timer)]), Some(TimerPacket::Again(at(940_000))));
+        assert_eq!(sends(&[(950_000, timer)]), Some(TcpTimer::Sends));
+        assert_eq!(sends(&[(940_000, again), (950_000, timer)]), Some(TcpTimer::Retransmits));
         assert_eq!(sends(&[(800_000, timer), (1_000_001, timer)]), None, "too early, and too late");
         let throttled = of(&[(90, RemarkKind::Throttled)]).1;
         assert!(throttled.begins_throttled(HOST, 0, Span::of_ns(95, 9_000)));

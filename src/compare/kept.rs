@@ -3,7 +3,7 @@
 //! In: what is known of a wait ([`WaitManner`]), the name of its quota, the threads of a chain. Out: parts of the
 //! sentences that `words.rs` makes. ALGORITHMS.md 5.4 and 7.6.
 
-use super::naming::KeptFromRunning;
+use super::Culprit;
 use super::words::{Blame, thread};
 use crate::base::demangle::abbreviated;
 
@@ -18,7 +18,7 @@ pub(super) enum WaitManner {
     TimedOut,
     /// A thread was ready to run, and its CPU was idle.
     HeldBack,
-    /// The same, and the counters of its control groups exclude a quota.
+    /// A thread was ready to run beside an idle CPU, and the counters of its control groups exclude a quota.
     HeldBackWithoutQuota,
     /// The kernel held a thread back whose control group had used up its CPU quota.
     Throttled,
@@ -28,7 +28,7 @@ pub(super) enum WaitManner {
     NotStolen,
     /// A timer of TCP ended its wait for the network.
     TcpTimer,
-    /// The same, and a segment was sent again.
+    /// A timer of TCP ended its wait for the network by sending a segment again.
     Retransmitted,
     /// A signal stopped it.
     Signalled,
@@ -36,6 +36,35 @@ pub(super) enum WaitManner {
     Traced,
     /// The freezer of its control group stopped it.
     Frozen,
+}
+
+/// A thread that others waited for, while it waited for a CPU.
+#[derive(Clone)]
+pub(super) struct KeptFromRunning {
+    /// The thread.
+    pub holder: Culprit,
+    /// What kept it from running, for the most part.
+    pub by: KeptBy,
+    /// Hardly any other thread did, or hardly anything else.
+    pub is_alone: bool,
+}
+
+/// What kept a thread from running.
+#[derive(Clone)]
+pub(super) enum KeptBy {
+    /// A thread that ran meanwhile.
+    Thread(Culprit),
+    /// The quota of its control group.
+    Quota,
+    /// Something that is not known: its CPU was idle.
+    Unknown,
+}
+
+impl KeptFromRunning {
+    /// The thread that ran meanwhile.
+    pub(super) fn taker(&self) -> Option<&Culprit> {
+        if let KeptBy::Thread(taker) = &self.by { Some(taker) } else { None }
+    }
 }
 
 /// What is known of the reason of a stop.
@@ -88,6 +117,20 @@ pub(super) fn cpu_paused(manner: WaitManner) -> &'static str {
     }
 }
 
+/// What is known of a thread that was ready to run beside an idle CPU.
+pub(super) fn held_back(is_without_quota: bool) -> &'static str {
+    match is_without_quota {
+        false => {
+            "held back, ready to run, while its CPU was idle (a CPU quota of its control group, a frozen group or a \
+             hypervisor does that)"
+        }
+        true => {
+            "held back, ready to run, while its CPU was idle (a frozen group or a hypervisor does that; by the \
+             counters of its control groups no CPU quota did)"
+        }
+    }
+}
+
 /// What the kernel does to threads beyond their quota: the place where it does so, or the period in which it ends.
 pub(super) fn throttled(period: Option<&str>) -> String {
     match period {
@@ -111,9 +154,11 @@ pub(super) fn throttled(period: Option<&str>) -> String {
 
 /// What kept a thread from running: `, which waited for a CPU while thread render of player ran encode`.
 pub(super) fn kept_from_running(kept: &KeptFromRunning, period: Option<&str>) -> String {
-    let Some(by) = &kept.taker else {
-        let mostly = if kept.is_alone { "" } else { "mostly " };
-        return format!(", which was {mostly}{}", throttled(period));
+    let mostly = if kept.is_alone { "" } else { "mostly " };
+    let by = match &kept.by {
+        KeptBy::Quota => return format!(", which was {mostly}{}", throttled(period)),
+        KeptBy::Unknown => return format!(", which was {mostly}{}", held_back(false)),
+        KeptBy::Thread(by) => by,
     };
     let taker = thread(by);
     let function = by.function.as_deref().map_or_else(String::new, |f| format!(" {}", abbreviated(f)));

@@ -9,7 +9,7 @@ use super::partition::{BlamedThread, DifferencePart, PartitionInput};
 use super::words::Blame;
 use crate::base::names::NameId;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::wait_kind::{CPUS_IDLE, WaitKind};
+use crate::model::wait_kind::{CPUS_IDLE, IDLE_CPU, IDLE_NO_QUOTA, WaitKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Leaves that may give a part its name: the heaviest ones.
@@ -168,18 +168,31 @@ impl<'a> Leaves<'a> {
         Some((frames, is_share(weight, COVERS[0], total)))
     }
 
-    /// Of the time in which the thread to blame waited for a CPU: true where the kernel held it back for [`COVERS`] of
-    /// it, false where for half of it.
+    /// Of the time in which the thread to blame waited for a CPU: true where a quota held it back for [`COVERS`] of it,
+    /// false where for half of it.
     pub(super) fn is_holder_throttled(&self) -> Option<bool> {
-        let (mut runnable, mut throttled) = (0, 0);
-        for Leaf { context, weight } in &self.list {
-            let wait = self.outermost_wait(&self.culprit_frames(*context));
-            if matches!(wait, WaitKind::Preempted | WaitKind::Throttled) {
-                runnable += weight;
-                throttled += if self.input.origins[context.index()].throttled { *weight } else { 0 };
-            }
-        }
-        (throttled > 0 && is_share(throttled, 50, runnable)).then(|| is_share(throttled, COVERS[0], runnable))
+        self.of_runnable_holder(|leaf| self.input.origins[leaf.context.index()].throttled)
+    }
+
+    /// The same where its CPU was idle.
+    pub(super) fn is_holder_held_back(&self) -> Option<bool> {
+        let name = |leaf: &Leaf| self.input.model.names.get(self.frame_name(leaf.context));
+        self.of_runnable_holder(|leaf| [IDLE_CPU, IDLE_NO_QUOTA].contains(&name(leaf)))
+    }
+
+    fn of_runnable_holder(&self, is: impl Fn(&Leaf) -> bool) -> Option<bool> {
+        let waits = |leaf: &&Leaf| self.outermost_wait(&self.culprit_frames(leaf.context));
+        let is_runnable = |leaf: &&Leaf| matches!(waits(leaf), WaitKind::Preempted | WaitKind::Throttled);
+        let runnable: Vec<Leaf> = self.list.iter().filter(is_runnable).copied().collect();
+        let all: i128 = runnable.iter().map(|leaf| leaf.weight).sum();
+        let part: i128 = runnable.iter().filter(|leaf| is(leaf)).map(|leaf| leaf.weight).sum();
+        (part > 0 && is_share(part, 50, all)).then(|| is_share(part, COVERS[0], all))
+    }
+
+    /// True where, for half of the time, the thread to blame waited for something that the recording does not show.
+    pub(super) fn end_unseen(&self) -> bool {
+        let waits = |leaf: &&Leaf| self.outermost_wait(&self.culprit_frames(leaf.context)) == WaitKind::UnknownWait;
+        is_share(self.list.iter().filter(waits).map(|leaf| leaf.weight).sum(), 50, self.total().max(1))
     }
 
     /// True where the kernel held a thread back for [`COVERS`] of the time.
@@ -207,24 +220,25 @@ impl<'a> Leaves<'a> {
         model.contexts.path(context).into_iter().any(|c| model.names.get(self.frame_name(c)) == name)
     }
 
-    /// What follows `prefix` in the names of the frames that have [`COVERS`] of the time: the period of a quota, the
-    /// call that was polled.
+    /// What follows `prefix` in the names of the frames on the paths that have [`COVERS`] of the time: the period of a
+    /// quota, the call that was polled. Where there are several such names, the one that has most of it.
     pub(super) fn named_after(&self, prefix: &str) -> Option<String> {
-        let mut names: BTreeMap<&str, i128> = BTreeMap::new();
-        for Leaf { context, weight } in &self.list {
-            if let Some(name) = self.input.model.names.get(self.frame_name(*context)).strip_prefix(prefix) {
-                *names.entry(name).or_insert(0) += weight;
-            }
-        }
+        let names = self.weights_after(prefix);
         let is_most = is_share(names.values().sum(), COVERS[0], self.total());
         let (name, _) = names.into_iter().max_by_key(|(_, weight)| *weight).filter(|_| is_most)?;
         Some(name.to_owned())
     }
 
-    /// The same of the frames on the paths, such as the sender of a signal.
-    pub(super) fn passing_after(&self, prefix: &str) -> Option<String> {
+    /// The same where one name has [`COVERS`] of the time: the thread that sent a signal.
+    pub(super) fn always_named_after(&self, prefix: &str) -> Option<String> {
+        let (name, weight) = self.weights_after(prefix).into_iter().max_by_key(|(_, weight)| *weight)?;
+        is_share(weight, COVERS[0], self.total()).then(|| name.to_owned())
+    }
+
+    /// The time of the leaves by what follows `prefix` in the name of a frame on their path.
+    fn weights_after(&self, prefix: &str) -> BTreeMap<&'a str, i128> {
         let model = self.input.model;
-        let mut names: BTreeMap<&str, i128> = BTreeMap::new();
+        let mut names = BTreeMap::new();
         for Leaf { context, weight } in &self.list {
             let path = model.contexts.path(*context).into_iter();
             let mut after = path.filter_map(|c| model.names.get(self.frame_name(c)).strip_prefix(prefix));
@@ -232,8 +246,7 @@ impl<'a> Leaves<'a> {
                 *names.entry(name).or_insert(0) += weight;
             }
         }
-        let (name, weight) = names.into_iter().max_by_key(|(_, weight)| *weight)?;
-        is_share(weight, COVERS[0], self.total()).then(|| name.to_owned())
+        names
     }
 
     /// How many CPUs were idle, `2 of 4`, while for half of the time a thread waited for another one: the number that

@@ -10,7 +10,7 @@
 use super::Culprit;
 use super::across::Common;
 use super::culprit::{has_namesake, other_thread, own_thread};
-use super::kept::WaitManner;
+use super::kept::{KeptBy, KeptFromRunning, WaitManner};
 use super::leaves::{CommonFunction, Functions, Leaf, Leaves};
 use super::partition::{DifferencePart, PartitionInput, is_kernel_thread};
 use super::tree::GroupPair;
@@ -80,17 +80,6 @@ impl PartName {
     }
 }
 
-/// A thread that others waited for, while it waited for a CPU.
-#[derive(Clone)]
-pub(super) struct KeptFromRunning {
-    /// The thread.
-    pub holder: Culprit,
-    /// Who ran meanwhile, for the most part; `None` where the kernel held it back.
-    pub taker: Option<Culprit>,
-    /// Hardly any other thread did, or hardly anything else.
-    pub is_alone: bool,
-}
-
 /// Name a part.
 pub(super) fn name(groups: &GroupPair<'_>, input: &PartitionInput<'_>, part: &DifferencePart) -> PartName {
     let leaves = Leaves::new(input, part);
@@ -155,9 +144,12 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
         let mut named = name_blamed(&ordered.blamed_on(&thread), site, blame, part.kind);
         if part.kind == WaitKind::Stopped {
             named.manner = stop_manner(leaves, part);
-            named.sender = leaves.passing_after(SENT_BY);
+            named.sender = leaves.always_named_after(SENT_BY);
         }
-        let of_chain = named.kept.iter_mut().flat_map(|kept| [Some(&mut kept.holder), kept.taker.as_mut()]).flatten();
+        let of_chain = named.kept.iter_mut().flat_map(|kept| match &mut kept.by {
+            KeptBy::Thread(taker) => vec![&mut kept.holder, taker],
+            KeptBy::Quota | KeptBy::Unknown => vec![&mut kept.holder],
+        });
         for by in of_chain.chain([&mut named.by]) {
             if !has_namesake(groups, by) {
                 by.which = None;
@@ -181,7 +173,7 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
     let context = path.into_iter().take_while(|c| Some(*c) != culprit).last().unwrap_or(heaviest);
     let by = own_thread(groups, leaves.process(heaviest), &site);
     let quota = if part.kind == WaitKind::Throttled { leaves.named_after(QUOTA) } else { None };
-    let (polled, sender) = (leaves.named_after(POLLING), leaves.passing_after(SENT_BY));
+    let (polled, sender) = (leaves.named_after(POLLING), leaves.always_named_after(SENT_BY));
     PartName { manner, quota, polled, sender, ..PartName::new(context, by, site, Parties::of(groups.model)) }
 }
 
@@ -232,7 +224,7 @@ fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame, kind: WaitKind) 
     let waits = follows && leaves.are_runnable(|leaf| leaves.culprit_frames(leaf));
     let kept = waits.then(|| kept_from_running(leaves, &holders, function)).flatten();
     // Also where no call stack leads to the one that ran.
-    let alone = kept.as_ref().filter(|kept| kept.is_alone).and_then(|kept| kept.taker.clone());
+    let alone = kept.as_ref().filter(|kept| kept.is_alone).and_then(|kept| kept.taker().cloned());
     let by = alone.unwrap_or(by);
     // What is said is about the thread that is named.
     let below = |leaf: ContextId| {
@@ -269,12 +261,15 @@ fn kept_from_running(
     let model = leaves.input.model;
     let holder = other_thread(model, holders, None);
     if let Some(is_alone) = leaves.is_holder_throttled() {
-        return Some(KeptFromRunning { holder, taker: None, is_alone });
+        return Some(KeptFromRunning { holder, by: KeptBy::Quota, is_alone });
+    }
+    if let Some(is_alone) = leaves.is_holder_held_back() {
+        return Some(KeptFromRunning { holder, by: KeptBy::Unknown, is_alone });
     }
     let (frames, is_alone) = leaves.taker()?;
     let is_its = |function: &CommonFunction| model.contexts.path(function.context).iter().any(|c| frames.contains(c));
     let taker = other_thread(model, &frames, function.filter(is_its).map(|found| found.name));
-    Some(KeptFromRunning { holder, taker: Some(taker), is_alone })
+    Some(KeptFromRunning { holder, by: KeptBy::Thread(taker), is_alone })
 }
 
 #[cfg(test)]
@@ -392,6 +387,21 @@ mod tests {
         );
         assert!(first_cause("p;p+0x12;write;[write]", &runtime).sentence.starts_with("Running write on the CPU"));
         assert!(first_cause("p;p+0x12;memcpy", &runtime).sentence.starts_with("Running memcpy on the CPU"));
+    }
+
+    /// A holder was ready to run beside an idle CPU, but for a moment in which another thread ran there.
+    #[test]
+    fn name_blames_no_thread_for_a_holder_that_was_held_back() {
+        let mut s = ModelBuilder::new(7);
+        let holder = "p;main;append;[futex];thread low@p;hold;{preempted}";
+        let (idle, other) = (format!("{holder};{{CPU idle}}"), format!("{holder};thread kworker@kworker;tick"));
+        for i in 0..400 {
+            let (work, slow) = (s.around(2.0), u64::from(i % 20 == 3));
+            s.run("x", "p", "p", 1, &[("p;main", work), (&idle, slow * 38_000_000), (&other, slow * 2_000_000)]);
+        }
+        let cause = compare(&s.seal(), &ComparisonRequest::default(), &Ctx::new(1)).unwrap().causes.swap_remove(0);
+        let whole = "Waiting in append for thread low of p, which was held back, ready to run, while its CPU was idle";
+        assert!(cause.sentence.starts_with(whole) && !cause.sentence.contains("kworker"), "{}", cause.sentence);
     }
 
     #[test]

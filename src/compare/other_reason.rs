@@ -14,6 +14,7 @@
 //! | | | it; others that end by themselves |
 //! | others ran before one of other priority | that priority | others that end by themselves |
 //! | sleep between calls that failed | why they failed | what the calls were about |
+//! | a thread that waited itself | what it waited for | events of that wait |
 
 use super::leaves::{Leaf, Leaves};
 use crate::model::wait_kind::{BEFORE_LOWER, IN_PHASE, LIKE_A_QUOTA, OTHER_PRIORITY, OUT_OF_TURN, POLLING};
@@ -33,6 +34,8 @@ pub(super) enum OtherReason {
     KnownPriority,
     /// A thread slept between calls that failed, and what made them fail is unknown.
     Polling,
+    /// The thread to blame waited itself, and for what is unknown.
+    Unseen,
 }
 
 impl OtherReason {
@@ -40,6 +43,9 @@ impl OtherReason {
     pub(super) fn of(leaves: &Leaves<'_>) -> Option<OtherReason> {
         if leaves.named_after(POLLING).is_some() {
             return Some(OtherReason::Polling);
+        }
+        if leaves.end_unseen() {
+            return Some(OtherReason::Unseen);
         }
         let is_sure = |leaf: &&Leaf| leaves.input.origins[leaf.context.index()].throttled;
         let reason = |leaf: &Leaf| match leaf.context {
@@ -95,6 +101,7 @@ impl OtherReason {
                 "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \
                  ended, and the waiting thread, or a control group around it, has another priority than usual"
             }
+            OtherReason::Unseen => "the thread that was waited for waited itself, and what for was not recorded",
             OtherReason::Polling => {
                 "a thread sleeps between calls that fail, and what makes them fail was not recorded"
             }

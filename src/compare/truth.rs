@@ -17,8 +17,6 @@ use crate::model::{Model, TraceLevel};
 pub enum Need {
     /// Switches between threads.
     Switches,
-    /// Wake-ups of threads.
-    WakeUps,
     /// Begins and ends of interrupts.
     Interrupts,
     /// Requests of block devices.
@@ -38,7 +36,6 @@ impl Need {
     pub fn words(self) -> &'static str {
         match self {
             Need::Switches => "switches",
-            Need::WakeUps => "wake-ups",
             Need::Interrupts => "interrupts",
             Need::DiskRequests => "disk requests",
             Need::Packets => "packets",
@@ -52,7 +49,6 @@ impl Need {
         let has = |event: &str| recorded.events.contains(event);
         match self {
             Need::Switches => has(ESSENTIAL),
-            Need::WakeUps => has("sched:sched_waking") || has("sched:sched_wakeup"),
             Need::Interrupts => has("irq:irq_handler_entry") || has("irq:softirq_entry"),
             Need::DiskRequests => has("block:block_rq_issue") && has("block:block_rq_complete"),
             Need::Packets => has("net:net_dev_queue"),
@@ -78,79 +74,54 @@ type Doubt = fn(&Evidence<'_>, &Cause) -> Option<String>;
 pub struct Truth {
     /// The kind of cause.
     pub kind: WaitKind,
-    /// What must be recorded before a cause of the kind is named.
-    pub needs: &'static [Need],
     /// What looks the same.
     pub alike: &'static str,
     /// What excludes it: any of these.
     pub excluded_by: &'static [Need],
-    doubts: &'static [Doubt],
+    /// A doubt of this kind alone.
+    doubt: Option<Doubt>,
 }
 
 const NONE: &str = "nothing else";
 
-/// The row of a kind; none of those of which the cause is unknown, which are places and never answers.
-pub fn of(kind: WaitKind) -> Option<Truth> {
-    use Need::{Calls, DiskRequests, Environment, Interrupts, KernelStacks, Packets, Switches, WakeUps};
-    let row = |needs, alike, excluded_by, doubts| Some(Truth { kind, needs, alike, excluded_by, doubts });
-    match kind {
-        WaitKind::Cpu => row(&[Switches], "interrupts that stretch it", &[Interrupts], &[by_interrupts, by_others]),
-        WaitKind::Preempted => row(
-            &[Switches],
-            "a CPU quota of the control group or a lower priority",
-            &[KernelStacks, Environment],
-            &[by_others],
-        ),
-        WaitKind::Interrupted => row(&[Switches, Interrupts], NONE, &[], &[by_others]),
-        WaitKind::Disk => row(
-            &[Switches, WakeUps],
-            "the requests of others or a limit of the control group",
-            &[DiskRequests, KernelStacks],
-            &[by_others],
-        ),
-        WaitKind::Network => row(
-            &[Switches, WakeUps, Interrupts],
-            "a lost packet or a partner that waits itself",
-            &[Packets],
-            &[by_others],
-        ),
-        WaitKind::Timer => row(&[Switches, WakeUps], "an answer that did not come in time", &[Calls], &[by_others]),
-        WaitKind::Thread => row(
-            &[Switches, WakeUps],
+/// The row of a kind; none of those of which the cause is unknown, which are places and need nothing.
+pub fn row(kind: WaitKind) -> Option<Truth> {
+    use Need::{Calls, DiskRequests, Environment, Interrupts, KernelStacks, Packets};
+    let (alike, excluded_by, doubt): (_, &'static [Need], Option<Doubt>) = match kind {
+        WaitKind::Cpu => ("interrupts that stretch it", &[Interrupts], Some(by_interrupts)),
+        WaitKind::Preempted => {
+            ("a CPU quota of the control group or a lower priority", &[KernelStacks, Environment], None)
+        }
+        WaitKind::Disk => {
+            ("the requests of others or a limit of the control group", &[DiskRequests, KernelStacks], None)
+        }
+        WaitKind::Network => ("a lost packet or a partner that waits itself", &[Packets], None),
+        WaitKind::Timer => ("an answer that did not come in time", &[Calls], None),
+        WaitKind::Thread => (
             "an interrupt on the CPU of the thread that seems to end the wait, or work for others,",
             &[Interrupts, DiskRequests],
-            &[by_requests, by_others],
+            Some(by_requests),
         ),
-        WaitKind::Device | WaitKind::Ipi | WaitKind::User => {
-            row(&[Switches, WakeUps, Interrupts], NONE, &[], &[by_others])
-        }
-        WaitKind::Stopped => row(&[Switches], "the freezer of the control group", &[KernelStacks], &[by_others]),
-        WaitKind::Stolen => row(
-            &[Switches, Interrupts],
-            "a paused machine, a hypervisor or interrupts that were off",
-            &[Environment],
-            &[by_others],
-        ),
-        WaitKind::Throttled => {
-            row(&[Switches], "a neighbour with the same period", &[KernelStacks, Environment], &[by_others])
-        }
-        WaitKind::UnknownWait | WaitKind::UnknownState => None,
-    }
+        WaitKind::Stopped => ("the freezer of the control group", &[KernelStacks], None),
+        WaitKind::Stolen => ("a paused machine, a hypervisor or interrupts that were off", &[Environment], None),
+        WaitKind::Throttled => ("a neighbour with the same period", &[KernelStacks, Environment], None),
+        WaitKind::Interrupted | WaitKind::Device | WaitKind::Ipi | WaitKind::User => (NONE, &[], None),
+        WaitKind::UnknownWait | WaitKind::UnknownState => return None,
+    };
+    Some(Truth { kind, alike, excluded_by, doubt })
 }
 
-/// The doubt about a cause that its row has.
+/// The doubt of the table about a cause: that of its row, and those of all. A cause over several kinds is one function
+/// or thread, whatever the kinds are.
 pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
-    let row = cause.kind.and_then(of);
+    let row = cause.kind.and_then(row);
     let is_place = row.is_none() && cause.kind.is_some();
-    // A cause over several kinds is one function or thread, whatever the kinds are.
-    let doubts = row.map_or(&[by_others as Doubt][..], |row| row.doubts);
-    // A place is known without switches.
+    let own = row.and_then(|row| row.doubt);
     let unseen = if is_place { None } else { by_switches(e) };
-    unseen.or_else(|| doubts.iter().find_map(|doubt| doubt(e, cause)))
+    unseen.or_else(|| own.and_then(|doubt| doubt(e, cause))).or_else(|| by_others(e))
 }
 
-/// Each kind needs switches; other kinds than those of unknown time arise without them where calls and wake-ups show
-/// some of what threads did.
+/// Each kind needs switches. Without them calls and wake-ups show some of what threads did.
 fn by_switches(e: &Evidence<'_>) -> Option<String> {
     let is_unseen = Need::Switches.is_recorded(e.groups.model) == Some(false) && e.groups.model.profile.is_none();
     is_unseen.then(|| "which threads ran is unknown without switches (record sched:sched_switch)".to_owned())
@@ -163,7 +134,7 @@ fn by_interrupts(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
 }
 
 /// Something else explains the time as well, and nothing in the recording excludes it.
-fn by_others(e: &Evidence<'_>, _: &Cause) -> Option<String> {
+fn by_others(e: &Evidence<'_>) -> Option<String> {
     e.ranked.other_reason.map(|reason| reason.words().to_owned())
 }
 
@@ -210,8 +181,8 @@ mod tests {
     fn each_kind_that_can_be_an_answer_has_a_row() {
         for kind in WaitKind::ALL {
             let is_place = matches!(kind, WaitKind::UnknownWait | WaitKind::UnknownState);
-            assert_eq!(of(kind).is_none(), is_place, "{kind:?}");
-            assert!(of(kind).is_none_or(|row| row.kind == kind && row.needs.contains(&Need::Switches)));
+            assert_eq!(row(kind).is_none(), is_place, "{kind:?}");
+            assert!(row(kind).is_none_or(|row| row.kind == kind), "{kind:?}");
         }
     }
 
@@ -229,7 +200,7 @@ mod tests {
         let (label, level, span) = (String::new(), TraceLevel::Machine, Default::default());
         model.traces = vec![TraceInfo { label, level, span, recorded }];
         let verdict = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict;
-        (verdict, [WaitKind::Thread, WaitKind::Preempted].iter().filter_map(|k| sentence(&of(*k)?, &model)).collect())
+        (verdict, [WaitKind::Thread, WaitKind::Preempted].iter().filter_map(|k| sentence(&row(*k)?, &model)).collect())
     }
 
     /// Twins: a thread of a program, which works for itself, and the journal; with requests and without.
@@ -248,5 +219,7 @@ mod tests {
         assert!(seen.confident, "{seen:?}");
         assert!(sentences[0].ends_with("in interrupts (not recorded) or disk requests (recorded)"), "{sentences:?}");
         assert!(verdict("writer", &switches).0.confident);
+        let blind = verdict("writer", &["sched:sched_waking"]).0;
+        assert!(!blind.confident && blind.sentence.contains("unknown without switches"), "{blind:?}");
     }
 }

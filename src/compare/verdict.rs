@@ -74,7 +74,7 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
     if by_duration(e.slow, e.fast) {
         let answers = |d: &&SeparatingDimension| {
             let explains = d.explains.unwrap_or(0.0);
-            let kind_fits = !d.is_field || cause.is_some_and(|c| c.kind == Some(WaitKind::Cpu));
+            let kind_fits = cause.map_or(!d.is_field, |c| may_decide(d, c));
             (0.5..=MOST_EXPLAINED).contains(&explains)
                 && kind_fits
                 && separates(e, d)
@@ -108,6 +108,17 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
                 format!("No clear cause for the {extra} that slow executions take longer: {doubt}."),
             )
         }
+    }
+}
+
+/// True if a dimension may be the reason of a first cause of its kind. The size of the work decides about running time
+/// alone. The CPU on which executions begin may be an effect of what they wait for, because the scheduler moves threads
+/// away from a busy CPU: it decides about running time, interrupts and pauses alone.
+fn may_decide(d: &SeparatingDimension, cause: &Cause) -> bool {
+    match cause.kind {
+        Some(WaitKind::Cpu) => true,
+        Some(WaitKind::Interrupted | WaitKind::Stolen) => !d.is_field,
+        _ => !d.is_field && d.dimension.name != "cpu",
     }
 }
 

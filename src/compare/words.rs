@@ -2,7 +2,7 @@
 //! the interface say the same.
 
 use super::across::Common;
-use super::kept::{WaitManner, cpu_paused, kept_from_running, let_go_on, stopped, tcp_timer, throttled};
+use super::kept::{WaitManner, cpu_paused, held_back, kept_from_running, let_go_on, stopped, tcp_timer, throttled};
 use super::naming::PartName;
 use super::tree::GroupPair;
 use super::{Cause, CausePart, Culprit};
@@ -43,15 +43,9 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         (WaitKind::Preempted, Blame::NoThread) if named.manner == WaitManner::Throttled => {
             throttled(named.quota.as_deref())
         }
-        (WaitKind::Preempted, Blame::NoThread) if named.manner == WaitManner::HeldBack => {
-            "held back, ready to run, while its CPU was idle (a CPU quota of its control group, a frozen group or a \
-             hypervisor does that)"
-                .into()
-        }
+        (WaitKind::Preempted, Blame::NoThread) if named.manner == WaitManner::HeldBack => held_back(false).into(),
         (WaitKind::Preempted, Blame::NoThread) if named.manner == WaitManner::HeldBackWithoutQuota => {
-            "held back, ready to run, while its CPU was idle (a frozen group or a hypervisor does that; by the \
-             counters of its control groups no CPU quota did)"
-                .into()
+            held_back(true).into()
         }
         (WaitKind::Preempted, Blame::NoThread) => "waiting for a CPU".into(),
         (WaitKind::Interrupted, _) => "paused while interrupt handlers ran".into(),

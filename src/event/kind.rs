@@ -5,7 +5,7 @@
 //! in the order of the events, so that results do not depend on how a trace was cut.
 
 use super::descriptor::NamedDescriptor;
-use super::remark::{KernelWork, Priority};
+use super::remark::{Priority, RemarkKind};
 pub use super::soft_irq::{SOFT_IRQS, SoftIrq};
 use super::stack::{RawStackId, StackOrigin};
 use crate::base::time::{Ns, Timestamp};
@@ -356,22 +356,8 @@ pub enum Kind {
     },
     /// The running thread touched a page that was not there.
     PageFault,
-    /// The kernel begins or ends to work for the running thread.
-    KernelWork {
-        /// It begins.
-        begins: bool,
-        /// At what.
-        work: KernelWork,
-    },
-    /// TCP sends a segment again.
-    Retransmits,
-    /// The kernel throttles the control group of the running thread: its CPU quota is used up.
-    Throttles,
-    /// The running thread stops another by a signal.
-    StopSignal {
-        /// Which thread, or process.
-        tid: i32,
-    },
+    /// Something that changes no state; of the running thread, where it is about one.
+    Remark(RemarkKind),
     /// A process's images change.
     Image(ImageId),
     /// The images of a process change that the kernel names.

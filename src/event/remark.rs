@@ -20,7 +20,7 @@ impl Priority {
 
     /// From `prev_prio` or `next_prio` of a switch: -1 for a deadline, 0 to 99 for real time, 100 to 139 for nice
     /// values from -20 to 19.
-    pub fn of(kernel: Option<i64>) -> Priority {
+    pub fn from_kernel(kernel: Option<i64>) -> Priority {
         let byte = kernel.filter(|prio| (-1..140).contains(prio)).and_then(|prio| u8::try_from(prio + 1).ok());
         byte.map_or(Priority::UNKNOWN, Priority)
     }
@@ -32,7 +32,7 @@ impl Priority {
 
     /// From its byte; unknown for one that is none.
     pub fn from_byte(byte: u8) -> Priority {
-        Priority::of(Some(i64::from(byte) - 1))
+        Priority::from_kernel(Some(i64::from(byte) - 1))
     }
 
     fn kernel(self) -> i64 {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn priorities_are_ordered_as_the_kernel_does() {
-        let of = |prio| Priority::of(Some(prio));
+        let of = |prio| Priority::from_kernel(Some(prio));
         assert!(of(-1).precedes(of(0)) && of(49).precedes(of(120)) && of(100).precedes(of(120)));
         assert!(
             !of(120).precedes(of(120)) && !of(120).precedes(Priority::UNKNOWN) && !Priority::UNKNOWN.precedes(of(0))
@@ -144,7 +144,7 @@ mod tests {
             of(120).precedes_by_far(of(139)) && of(99).precedes_by_far(of(100)) && !of(120).precedes_by_far(of(125))
         );
         for damaged in [None, Some(140), Some(-2), Some(i64::MAX)] {
-            assert_eq!(Priority::of(damaged), Priority::UNKNOWN);
+            assert_eq!(Priority::from_kernel(damaged), Priority::UNKNOWN);
         }
     }
 }

@@ -7,7 +7,7 @@
 use super::dialect;
 use crate::event::descriptor::descriptor_fields;
 use crate::event::kind::{RequestStep, Vector, WorkStep};
-use crate::event::remark::KernelWork;
+use crate::event::remark::{KernelWork, RemarkKind};
 use crate::event::stack::StackOrigin;
 
 /// The meaning of a record class, without its fields.
@@ -51,14 +51,10 @@ pub(super) enum Shape {
     Namespace,
     Line,
     PageFault,
-    KernelWork {
-        begins: bool,
-        work: KernelWork,
-    },
     /// A signal is sent.
     Signal,
-    Retransmits,
-    Throttles,
+    /// Any other event that changes no state.
+    Remark(RemarkKind),
     FunctionEntry,
     FunctionExit,
     Sample(StackOrigin),
@@ -178,7 +174,6 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         "workqueue_execute_end" => with(Shape::Work(WorkStep::End), &["work"]),
         "syscall_entry_unknown" => with(Shape::NumberedEntry, &["id", "args"]),
         "syscall_exit_unknown" => with(Shape::NumberedExit, &["id", "ret"]),
-        "tcp_retransmit_skb" => bare(Shape::Retransmits, &[]),
         "signal_generate" => with(Shape::Signal, &["sig", "tid|pid"]),
         "syscall_latency" => with(Shape::Latency, &["duration"]),
         "page_fault_user"
@@ -187,15 +182,31 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         | "exceptions_page_fault_kernel"
         | "x86_exceptions_page_fault_user"
         | "x86_exceptions_page_fault_kernel" => with(Shape::PageFault, &[]),
-        _ if is_throttling(name) => bare(Shape::Throttles, &[]),
-        _ if kernel_work(name).is_some() => {
-            kernel_work(name).and_then(|(begins, work)| with(Shape::KernelWork { begins, work }, &[]))
-        }
-        _ => vector(name).or_else(|| match call(name)? {
+        _ => vector(name).or_else(|| remark(name)).or_else(|| match call(name)? {
             SystemCallEvent { side: CallSide::Entry, call } => with(Shape::CallEntry, descriptor_fields(call)),
             SystemCallEvent { side: CallSide::Exit, .. } => with(Shape::CallExit, &["ret"]),
         }),
     }
+}
+
+/// The events that change no state and have no field of use: begins and ends of the kernel's work on memory for a
+/// thread, a pause for write-back, a segment of TCP that is sent again, a probe where the kernel throttles a group.
+fn remark(name: &str) -> Option<Meaning> {
+    use KernelWork::{Compaction, GroupReclaim, Reclaim, WriteBack};
+    use RemarkKind::{Begins, Ends};
+    let kind = match name {
+        "mm_vmscan_direct_reclaim_begin" => Begins(Reclaim),
+        "mm_vmscan_direct_reclaim_end" => Ends(Reclaim),
+        "mm_vmscan_memcg_reclaim_begin" => Begins(GroupReclaim),
+        "mm_vmscan_memcg_reclaim_end" => Ends(GroupReclaim),
+        "mm_compaction_begin" => Begins(Compaction),
+        "mm_compaction_end" => Ends(Compaction),
+        "balance_dirty_pages" | "writeback_balance_dirty_pages" => Begins(WriteBack),
+        "tcp_retransmit_skb" => RemarkKind::Retransmits,
+        _ if is_throttling(name) => RemarkKind::Throttled,
+        _ => return None,
+    };
+    Some(Meaning { shape: Shape::Remark(kind), fields: &[], context: true })
 }
 
 /// True for a probe where the kernel throttles a control group (`perf probe throttle_cfs_rq`, or a kprobe of ftrace).
@@ -203,20 +214,6 @@ fn is_throttling(name: &str) -> bool {
     let probe = name.rsplit(':').next().unwrap_or(name);
     let probe = probe.strip_prefix("p_").unwrap_or(probe);
     probe.starts_with("throttle_cfs_rq") && !probe.ends_with("__return")
-}
-
-/// The events between which the kernel works on memory for a thread, and the one before it pauses a thread.
-fn kernel_work(name: &str) -> Option<(bool, KernelWork)> {
-    Some(match name {
-        "mm_vmscan_direct_reclaim_begin" => (true, KernelWork::Reclaim),
-        "mm_vmscan_direct_reclaim_end" => (false, KernelWork::Reclaim),
-        "mm_vmscan_memcg_reclaim_begin" => (true, KernelWork::GroupReclaim),
-        "mm_vmscan_memcg_reclaim_end" => (false, KernelWork::GroupReclaim),
-        "mm_compaction_begin" => (true, KernelWork::Compaction),
-        "mm_compaction_end" => (false, KernelWork::Compaction),
-        "writeback_balance_dirty_pages" => (true, KernelWork::WriteBack),
-        _ => return None,
-    })
 }
 
 /// `x86_irq_vectors_NAME_entry` and `_exit`.

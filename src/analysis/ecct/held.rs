@@ -6,10 +6,10 @@
 //! the kernel's functions say nothing. Cost: each distinct stack is looked at once. ALGORITHMS.md sections 5.3 and 5.4.
 
 use super::{Entered, OutlineId, OutlineStep, PathSegment, PathThread, Walk};
-use crate::analysis::remarks::TimerPacket;
+use crate::analysis::remarks::TcpTimer;
 use crate::analysis::throttling::{is_enforced_in, is_frozen_in};
 use crate::base::time::Timestamp;
-use crate::model::wait_kind::{BY_FREEZER, RETRANSMITTED, TCP_TIMER, WaitKind};
+use crate::model::wait_kind::{BY_FREEZER, BY_SIGNAL, BY_TRACER, RETRANSMITTED, TCP_TIMER, WaitKind};
 use crate::state::timeline::{SegmentKind, ThreadId};
 
 /// What holds a thread back in the kernel.
@@ -45,7 +45,7 @@ impl Walk<'_, '_> {
                 _ => (WaitKind::Thread, node),
             },
             Entered::Stopped => (WaitKind::Stopped, self.signalled(node, waiter, segment.span.start)),
-            Entered::Traced => (WaitKind::Stopped, self.wait(node, WaitKind::Stopped, self.names.tracer)),
+            Entered::Traced => (WaitKind::Stopped, self.named(node, WaitKind::Stopped, BY_TRACER)),
         }
     }
 
@@ -54,49 +54,47 @@ impl Walk<'_, '_> {
         let has_name =
             matches!(kind, WaitKind::Interrupted | WaitKind::Device | WaitKind::UnknownWait | WaitKind::Stopped);
         let name = segment.qualifier.filter(|_| has_name);
-        let held = if kind == WaitKind::UnknownWait { self.held_for(segment.thread, segment.span.start) } else { None };
+        let text = name.map(|name| self.sources.timeline.names().get(name));
+        let (thread, start) = (segment.thread, segment.span.start);
         let wait = match kind {
-            WaitKind::UnknownWait if held == Some(HeldFor::Freezer) => self.frozen(node),
+            WaitKind::UnknownWait if self.held_for(thread, start) == Some(HeldFor::Freezer) => self.frozen(node),
             WaitKind::Network => {
                 let wait = self.wait(node, kind, None);
-                let timer = self.timer_of(segment.thread, segment.span.start);
-                timer.map_or(wait, |name| self.outline.child(Some(wait), OutlineStep::Named(kind, name)))
+                self.ended_by_timer(wait, thread, start)
             }
-            WaitKind::Stopped if name.is_some() && name == self.names.signal => {
-                self.signalled(node, segment.thread, segment.span.start)
-            }
+            WaitKind::Stopped if text == Some(BY_SIGNAL) => self.signalled(node, thread, start),
             _ => self.wait(node, kind, name),
         };
         self.add(wait, segment.span.len() as u64);
     }
 
-    /// The node of a wait for the network of a thread at `t`, below its own where a timer of the kernel ended it.
+    /// The node of a thread's wait for the network at `t`, below `node` where a timer of TCP ended it.
     fn ended_by_timer(&mut self, node: OutlineId, waiter: ThreadId, t: Timestamp) -> OutlineId {
-        match self.timer_of(waiter, t) {
-            Some(name) => self.outline.child(Some(node), OutlineStep::Named(WaitKind::Network, name)),
-            None => node,
-        }
+        let host = self.sources.timeline.thread(waiter).map(|thread| thread.host);
+        let wait = self.reader.segments(waiter).at(t).filter(|wait| wait.kind == SegmentKind::Network);
+        let timer = host.zip(wait).and_then(|(host, wait)| self.sources.remarks.ended_by_timer(host, wait.span));
+        let name = match timer {
+            None => return node,
+            Some(TcpTimer::Sends) => TCP_TIMER,
+            Some(TcpTimer::Retransmits) => RETRANSMITTED,
+        };
+        self.outline.child(Some(node), OutlineStep::Named(WaitKind::Network, name))
     }
 
-    /// The name of the timer that ended a thread's wait for the network.
-    pub(super) fn timer_of(&self, waiter: ThreadId, t: Timestamp) -> Option<&'static str> {
-        let host = self.sources.timeline.thread(waiter)?.host;
-        let wait = self.reader.segments(waiter).at(t).filter(|wait| wait.kind == SegmentKind::Network)?;
-        Some(match self.sources.remarks.ended_by_timer(host, wait.span)? {
-            TimerPacket::Any(_) => TCP_TIMER,
-            TimerPacket::Again(_) => RETRANSMITTED,
-        })
+    /// The node of a wait below `node`, and below that one a name that no recording gives.
+    pub(super) fn named(&mut self, node: OutlineId, kind: WaitKind, name: &'static str) -> OutlineId {
+        let wait = self.wait(node, kind, None);
+        self.outline.child(Some(wait), OutlineStep::Named(kind, name))
     }
 
     /// The node of a stop by the freezer.
-    pub(super) fn frozen(&mut self, node: OutlineId) -> OutlineId {
-        let wait = self.wait(node, WaitKind::Stopped, None);
-        self.outline.child(Some(wait), OutlineStep::Named(WaitKind::Stopped, BY_FREEZER))
+    fn frozen(&mut self, node: OutlineId) -> OutlineId {
+        self.named(node, WaitKind::Stopped, BY_FREEZER)
     }
 
     /// The node of a stop of a thread by a signal, below that its sender where that was recorded.
-    pub(super) fn signalled(&mut self, node: OutlineId, stopped: ThreadId, t: Timestamp) -> OutlineId {
-        let wait = self.wait(node, WaitKind::Stopped, self.names.signal);
+    fn signalled(&mut self, node: OutlineId, stopped: ThreadId, t: Timestamp) -> OutlineId {
+        let wait = self.named(node, WaitKind::Stopped, BY_SIGNAL);
         let timeline = self.sources.timeline;
         let sender = timeline.thread(stopped).and_then(|thread| self.sources.remarks.stopped_by(thread, t));
         let Some(sender) = sender.and_then(|sender| timeline.thread(sender)) else { return wait };

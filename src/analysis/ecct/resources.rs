@@ -11,10 +11,12 @@ use super::{OutlineId, OutlineStep, Walk};
 use crate::analysis::path::PathSegment;
 use crate::analysis::quota_watch::{ROUND, preempted_at};
 use crate::analysis::surroundings::is_among;
-use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::model::carrier::Carrier;
-use crate::model::wait_kind::{BEFORE_LOWER, BEHIND_PRIORITY, BEHIND_REAL_TIME, WaitKind};
+use crate::model::wait_kind::{
+    BEFORE_LOWER, BEHIND_PRIORITY, BEHIND_REAL_TIME, HYPERVISOR, IDLE_CPU, IDLE_NO_QUOTA, IN_PHASE, LIKE_A_QUOTA,
+    NO_STEAL, OTHER_PRIORITY, OUT_OF_TURN, WaitKind,
+};
 use crate::state::timeline::{CpuRun, HostId, SegmentKind, Thread, ThreadId};
 use smallvec::SmallVec;
 
@@ -57,10 +59,10 @@ impl Walk<'_, '_> {
             at = part.end;
             if other.idle {
                 let name = match host.is_some_and(|host| self.is_unthrottled(host, segment.thread, part)) {
-                    true => self.names.idle_no_quota,
-                    false => self.names.idle,
+                    true => IDLE_NO_QUOTA,
+                    false => IDLE_CPU,
                 };
-                let idle = self.outline.child(Some(wait), OutlineStep::Wait(WaitKind::Preempted, name));
+                let idle = self.outline.child(Some(wait), OutlineStep::Named(WaitKind::Preempted, name));
                 self.add(idle, part.len() as u64);
                 continue;
             }
@@ -96,8 +98,8 @@ impl Walk<'_, '_> {
         })
     }
 
-    /// True where only threads of much lower priority ran on a CPU for longer than two ticks, as the switches show: the
-    /// kernel would have let the waiting one run. No quota did that where the counters exclude it.
+    /// True where only threads of much lower priority ran on a CPU, as the switches show, although the kernel would
+    /// have let the waiting one run; not where the counters show that no quota held it back.
     fn is_before_lower(&self, host: HostId, segment: &PathSegment, ran: &[ThreadId]) -> bool {
         let (timeline, remarks) = (self.sources.timeline, self.sources.remarks);
         let Some(waiter) = timeline.thread(segment.thread) else { return false };
@@ -108,7 +110,8 @@ impl Walk<'_, '_> {
         !ran.is_empty() && ran.iter().all(is_lower) && !self.is_unthrottled(host, segment.thread, segment.span)
     }
 
-    /// What else is known of a long wait in a run queue: the other CPUs were idle, or it ended out of turn.
+    /// What else is known of a long wait in a run queue: the other CPUs were idle, it ended out of turn, or only
+    /// threads of much lower priority ran.
     fn circumstances(&self, segment: &PathSegment, runs: &[CpuRun]) -> SmallVec<[OutlineStep; 2]> {
         let timeline = self.sources.timeline;
         let is_busy = |run: &&CpuRun| timeline.thread(run.thread).is_some_and(|thread| !thread.idle);
@@ -118,12 +121,11 @@ impl Walk<'_, '_> {
         let mut threads: SmallVec<[ThreadId; 8]> = runs.iter().filter(is_busy).map(|run| run.thread).collect();
         threads.sort_unstable();
         threads.dedup();
-        if self.is_before_lower(host, segment, &threads) {
-            let held = OutlineStep::Named(WaitKind::Preempted, BEFORE_LOWER);
-            return idle.into_iter().chain([held]).collect();
-        }
-        let name = self.out_of_turn(host, segment, threads.len());
-        idle.into_iter().chain(name.map(|name| OutlineStep::Wait(WaitKind::Preempted, Some(name)))).collect()
+        let name = match self.is_before_lower(host, segment, &threads) {
+            true => Some(BEFORE_LOWER),
+            false => self.out_of_turn(host, segment, threads.len()),
+        };
+        idle.into_iter().chain(name.map(|name| OutlineStep::Named(WaitKind::Preempted, name))).collect()
     }
 
     /// How many of all CPUs of a host, but for that of a wait, were idle at each of [`MOMENTS`] of it on average;
@@ -204,12 +206,15 @@ impl Walk<'_, '_> {
         let name = known.and_then(|known| known.steal(segment.cpu, segment.span)).and_then(|steal| {
             // The kernel counts steal in ticks.
             match steal.saturating_add(STEAL_TICK).saturating_mul(2) >= segment.span.len() {
-                true if steal > 0 => self.names.hypervisor,
+                true if steal > 0 => Some(HYPERVISOR),
                 true => None,
-                false => self.names.no_steal,
+                false => Some(NO_STEAL),
             }
         });
-        let wait = self.wait(node, WaitKind::Stolen, name);
+        let wait = match name {
+            Some(name) => self.named(node, WaitKind::Stolen, name),
+            None => self.wait(node, WaitKind::Stolen, None),
+        };
         self.add(wait, segment.span.len() as u64);
     }
 
@@ -218,7 +223,7 @@ impl Walk<'_, '_> {
     /// control group has a CPU quota comes back so, and one of lower priority. Also that of a wait of which a quota is
     /// suspected. No such name where the counters of the control groups exclude a quota, and the waiting thread has the
     /// usual priority.
-    fn out_of_turn(&self, host: HostId, segment: &PathSegment, threads: usize) -> Option<NameId> {
+    fn out_of_turn(&self, host: HostId, segment: &PathSegment, threads: usize) -> Option<&'static str> {
         let mut segments = self.reader.segments(segment.thread);
         let wait = segments.at(segment.span.start).filter(|wait| wait.kind == SegmentKind::Preempted)?;
         let end = wait.span.end;
@@ -229,7 +234,7 @@ impl Walk<'_, '_> {
         }
         let pauses = self.sources.pauses.get(host.index()).filter(|_| !is_unthrottled);
         if pauses.is_some_and(|pauses| pauses.quotas.suspects(segment.thread, wait.span)) {
-            return self.names.in_phase;
+            return Some(IN_PHASE);
         }
         if wait.span.len() < ROUND.max(TURN.saturating_mul(threads as Ns)) {
             return None;
@@ -242,11 +247,11 @@ impl Walk<'_, '_> {
         }
         let before = std::iter::successors(segments.previous_row(), |_| segments.previous_row());
         let before = before.take(MOST_MOVES).find(|before| before.kind != SegmentKind::Preempted);
-        match before.map(|before| before.kind) {
-            Some(SegmentKind::Running | SegmentKind::Interrupted) if !is_unthrottled => self.names.like_quota,
-            _ if is_usual == Some(false) => self.names.other_priority,
-            _ => self.names.out_of_turn,
-        }
+        Some(match before.map(|before| before.kind) {
+            Some(SegmentKind::Running | SegmentKind::Interrupted) if !is_unthrottled => LIKE_A_QUOTA,
+            _ if is_usual == Some(false) => OTHER_PRIORITY,
+            _ => OUT_OF_TURN,
+        })
     }
 
     /// A wait for a disk, by the threads that used it.

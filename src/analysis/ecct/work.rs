@@ -12,7 +12,7 @@ use crate::base::time::Span;
 impl Walk<'_, '_> {
     /// Step through the parts of a segment in which the kernel worked on something for its thread, and the others.
     pub(super) fn step_by_work(&mut self, segment: &PathSegment) {
-        if self.sources.remarks.has_no_works() {
+        if !self.sources.remarks.has_work() {
             return self.step_by_pause(segment);
         }
         let mut at = segment.span.start;

@@ -9,20 +9,19 @@ fn at(ns: i64, kind: Kind) -> Event {
     Event { time: Timestamp::new(ns), who: ThreadContextId::ABSENT, trace: 0, cpu: 0, kind }
 }
 
+/// From thread 1 to thread 2.
+fn switch() -> Kind {
+    let [prev_name, next_name] = [TextId::NONE; 2];
+    Kind::Switch { prev: 1, next: 2, prev_state: 0, prev_name, next_name, priorities: [Priority::UNKNOWN; 2] }
+}
+
 #[test]
 fn merge_puts_causes_first_and_keeps_the_order_of_streams() {
-    let switch = Kind::Switch {
-        prev: 1,
-        next: 2,
-        prev_state: 0,
-        prev_name: TextId::NONE,
-        next_name: TextId::NONE,
-        priorities: [Priority::UNKNOWN; 2],
-    };
     let leave = Kind::Leave { context: Context::Timer };
     let exit = Kind::Exit { tid: 1 };
     let free = Kind::Free { tid: 1 };
     let mut batch = Batch::default();
+    let switch = switch();
     // The switch blocks the exit behind it, though the exit alone would go before the other stream's switch.
     batch.merge(&[vec![at(5, switch), at(5, exit)], vec![at(5, leave), at(5, switch), at(6, free)], vec![]]);
     let kinds: Vec<Kind> = batch.events.iter().map(|e| e.kind).collect();
@@ -31,16 +30,8 @@ fn merge_puts_causes_first_and_keeps_the_order_of_streams() {
 
 #[test]
 fn merge_takes_the_smallest_head_of_any_number_of_streams() {
-    let switch = Kind::Switch {
-        prev: 1,
-        next: 2,
-        prev_state: 0,
-        prev_name: TextId::NONE,
-        next_name: TextId::NONE,
-        priorities: [Priority::UNKNOWN; 2],
-    };
     let fork = Kind::Fork { parent: 1, child: 2, child_pid: 2, child_vtid: 0, name: TextId::NONE };
-    let kinds = [fork, switch, Kind::Free { tid: 1 }];
+    let kinds = [fork, switch(), Kind::Free { tid: 1 }];
     let mut random = Random::new(11);
     for streams in 0..200 {
         let stream = |rank: u16| -> Vec<Event> {

@@ -12,7 +12,7 @@ use crate::event::descriptor::{
 };
 use crate::event::image::{CODE, ImageChange};
 use crate::event::kind::{Context, Kind, PacketId, RequestId, SoftIrq, TextId, WakeSource, WeightId};
-use crate::event::remark::Priority;
+use crate::event::remark::{Priority, RemarkKind};
 use crate::input::record::Value;
 use crate::reading::batch::{Batch, BlockRequest, DumpStatus, DumpedThread, Flow, NetworkPacket, TcpSegment};
 use crate::reading::classes::Shape;
@@ -105,7 +105,9 @@ impl Payload<'_, '_> {
         let recorded = self.values.at(self.slot(field)).as_i64();
         let is_lttng = self.slot(7) != NOWHERE;
         let is_less = |prio: i64| is_lttng && prio < LTTNG_END;
-        Priority::of(recorded.map(|prio| if is_less(prio) { prio.saturating_add(LTTNG_PRIORITY) } else { prio }))
+        Priority::from_kernel(
+            recorded.map(|prio| if is_less(prio) { prio.saturating_add(LTTNG_PRIORITY) } else { prio }),
+        )
     }
 
     fn wake(&mut self, source: WakeSource) -> Kind {
@@ -213,17 +215,16 @@ impl Payload<'_, '_> {
         })
     }
 
-    /// What changes no state.
+    /// An event that changes no state.
     fn remark(&self) -> Option<Kind> {
-        Some(match self.bound.shape {
-            Shape::KernelWork { begins, work } => Kind::KernelWork { begins, work },
-            Shape::Signal if STOP_SIGNALS.contains(&self.values.number(self.slot(0))) => {
-                Kind::StopSignal { tid: self.id(1) }
+        match self.bound.shape {
+            Shape::Remark(kind) => Some(Kind::Remark(kind)),
+            Shape::Signal => {
+                let stops = STOP_SIGNALS.contains(&self.values.number(self.slot(0)));
+                stops.then(|| Kind::Remark(RemarkKind::Stops(self.id(1))))
             }
-            Shape::Retransmits => Kind::Retransmits,
-            Shape::Throttles => Kind::Throttles,
-            _ => return None,
-        })
+            _ => None,
+        }
     }
 
     fn block_request(&mut self) -> RequestId {

@@ -31,10 +31,7 @@ use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, TextId, ThreadContextId};
 use crate::event::stack::{RawStackId, renamed};
 use crate::model::facts::Quality;
-use crate::model::wait_kind::{
-    BY_SIGNAL, BY_TRACER, HYPERVISOR, IDLE_CPU, IDLE_NO_QUOTA, IN_PHASE, LIKE_A_QUOTA, NO_STEAL, OTHER_PRIORITY,
-    OUT_OF_TURN,
-};
+use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER};
 use crate::reading::batch::{Batch, BatchNames};
 use crate::reading::sources::HostName;
 use crate::state::store::row_builders::RowBuilders;
@@ -217,10 +214,6 @@ impl Machine {
             signal: reason(BY_SIGNAL),
             tracer: reason(BY_TRACER),
         };
-        let of_waits = [IDLE_CPU, IN_PHASE, LIKE_A_QUOTA, OUT_OF_TURN, OTHER_PRIORITY, IDLE_NO_QUOTA];
-        for name in of_waits.into_iter().chain([HYPERVISOR, NO_STEAL]) {
-            out.tables.names.intern(name);
-        }
         out.tables.quality = vec![Quality::default(); out.tables.hosts.len()];
         let hosts = (0..out.tables.hosts.len()).map(HostId::at);
         Machine {
@@ -281,7 +274,7 @@ impl Machine {
     /// Step through all events of a batch; batches come in order of time.
     pub fn absorb(&mut self, batch: &Batch) {
         self.packets.drop_unused();
-        self.take_remarks(remarks::of_batch(batch, &batch.events, &self.origins));
+        self.take_remarks(remarks::find(batch, &batch.events, &self.origins));
         // Ids of a batch are not valid in the next one; an event and its stack are always in one chunk.
         let ids = BatchIds::in_memory_of(std::mem::take(&mut self.spare_described), batch);
         let mut ids = BatchIds { chains: Some(WakeChains::default()), ..ids };

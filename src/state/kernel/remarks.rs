@@ -51,11 +51,11 @@ impl HeapSize for BatchRemarks {
     }
 }
 
-/// The remarks of a batch, whose events are given in their order.
-pub(super) fn of_batch(batch: &Batch, events: &[Event], origins: &[TraceOrigin]) -> BatchRemarks {
+/// Find the remarks of a batch, whose events are given in their order.
+pub(super) fn find(batch: &Batch, events: &[Event], origins: &[TraceOrigin]) -> BatchRemarks {
     let (mut last, mut out) = (vec![None; ENTRIES], BatchRemarks::default());
     for event in events {
-        let Some(kind) = remark_of(event) else { continue };
+        let Some(kind) = look(event) else { continue };
         let Some(origin) = origins.get(usize::from(event.trace)).filter(|origin| origin.kernel) else { continue };
         let (host, cpu) = (origin.host, u32::from(event.cpu));
         let remark = |tid, kind| Remark { time: event.time, host, cpu, tid, kind };
@@ -95,7 +95,7 @@ enum Looked {
     Remark(RemarkKind),
 }
 
-fn remark_of(event: &Event) -> Option<Looked> {
+fn look(event: &Event) -> Option<Looked> {
     Some(match event.kind {
         Kind::Switch { prev, next, priorities: [of_prev, of_next], .. } => {
             Looked::Priorities([(prev, of_prev), (next, of_next)])
@@ -103,11 +103,7 @@ fn remark_of(event: &Event) -> Option<Looked> {
         Kind::Enter { context: TIMERS, .. } => Looked::Timers(true),
         Kind::Leave { context: TIMERS } | Kind::Lost { .. } => Looked::Timers(false),
         Kind::Send(_) => Looked::Sends,
-        Kind::KernelWork { begins: true, work } => Looked::Remark(RemarkKind::Begins(work)),
-        Kind::KernelWork { begins: false, work } => Looked::Remark(RemarkKind::Ends(work)),
-        Kind::StopSignal { tid } => Looked::Remark(RemarkKind::Stops(tid)),
-        Kind::Retransmits => Looked::Remark(RemarkKind::Retransmits),
-        Kind::Throttles => Looked::Remark(RemarkKind::Throttled),
+        Kind::Remark(kind) => Looked::Remark(kind),
         _ => return None,
     })
 }

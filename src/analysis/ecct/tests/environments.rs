@@ -4,7 +4,6 @@ use super::waits_for_a_cpu::{MS, neighbours, paused_cpu};
 use super::*;
 use crate::analysis::timeline_builder::PID;
 use crate::model::environment::{ControlGroup, Environment, EnvironmentClocks, ThreadSetting, ThreadSettings};
-use crate::model::wait_kind::{HYPERVISOR, NO_STEAL};
 use crate::state::timeline::Host;
 use std::sync::Arc;
 
@@ -44,37 +43,34 @@ fn wait_of(idle: Ns, environment: Option<PlacedEnvironment>) -> String {
 #[test]
 fn only_cpus_on_which_the_thread_may_run_are_idle() {
     let both = Some(environment(&[(0, 1)], false, 0).unwrap());
-    assert_eq!(wait_of(500, both), "M;[preempted];[1 of 2 idle];[preempted];thread 2");
-    assert_eq!(wait_of(500, environment(&[(0, 0)], false, 0)), "M;[preempted];[preempted];thread 2", "bound to CPU 0");
-    assert_eq!(wait_of(500, None), "M;[preempted];[1 of 2 idle];[preempted];thread 2");
+    assert_eq!(wait_of(500, both), "M;[preempted];[1 of 2 idle];[of another priority];thread 2");
+    assert_eq!(
+        wait_of(500, environment(&[(0, 0)], false, 0)),
+        "M;[preempted];[of another priority];thread 2",
+        "bound to CPU 0"
+    );
+    assert_eq!(wait_of(500, None), "M;[preempted];[1 of 2 idle];[as under a quota];thread 2");
 }
 
 #[test]
 fn counters_exclude_a_quota_and_a_usual_priority_the_other_reason() {
-    assert_eq!(wait_of(0, None), "M;[preempted];[preempted];thread 2", "as under a quota");
+    assert_eq!(wait_of(0, None), "M;[preempted];[as under a quota];thread 2");
     assert_eq!(wait_of(0, environment(&[(0, 1)], true, 0)), "M;[preempted];thread 2");
-    assert_eq!(
-        wait_of(0, environment(&[(0, 1)], false, 0)),
-        "M;[preempted];[preempted];thread 2",
-        "of another priority"
-    );
+    assert_eq!(wait_of(0, environment(&[(0, 1)], false, 0)), "M;[preempted];[of another priority];thread 2");
 }
 
 #[test]
 fn steal_says_who_paused_a_cpu() {
     let of = |environment| {
-        let mut builder = paused_cpu("local_timer");
-        for name in [HYPERVISOR, NO_STEAL] {
-            builder.0.tables.names.intern(name);
-        }
+        let builder = paused_cpu("local_timer");
         let ms = |text: &str, ms: Ns| (text.to_owned(), (ms * MS) as u64);
         let tree = tree_in(&builder, environment, 2, 30 * MS, 130 * MS);
         assert_eq!(tree.values().sum::<u64>(), ms("", 100).1);
         tree.into_keys().find(|path| path.starts_with("[stolen]")).unwrap_or_default()
     };
     assert_eq!(of(None), "[stolen]");
-    assert_eq!(of(environment(&[(0, 1)], true, 60)), "[stolen];[stolen]", "by the hypervisor");
-    assert_eq!(of(environment(&[(0, 1)], true, 0)), "[stolen];[stolen]", "without steal");
+    assert_eq!(of(environment(&[(0, 1)], true, 60)), "[stolen];[by the hypervisor]");
+    assert_eq!(of(environment(&[(0, 1)], true, 0)), "[stolen];[without steal]");
     // A quarter of it.
-    assert_eq!(of(environment(&[(0, 1)], true, 14)), "[stolen];[stolen]");
+    assert_eq!(of(environment(&[(0, 1)], true, 14)), "[stolen];[without steal]");
 }

@@ -5,7 +5,7 @@ use crate::analysis::ecct::resources::LONGEST_WAKE_UP;
 use crate::analysis::timeline_builder::{HOST, PID, TimelineBuilder, thread};
 use crate::base::time::{Ns, Timestamp};
 use crate::event::remark::{KernelWork, Priority, Remark, RemarkKind};
-use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, LIKE_A_QUOTA, OTHER_PRIORITY, OUT_OF_TURN};
+use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER};
 use crate::state::timeline::{CpuRun, CpuTimeline};
 use std::collections::BTreeMap;
 
@@ -16,7 +16,6 @@ fn accumulate_tells_time_in_which_the_cpu_was_idle() {
     let long = LONGEST_WAKE_UP;
     let tree_of = |idle: Ns| {
         let mut builder = TimelineBuilder::new(9);
-        builder.0.tables.names.intern(IDLE_CPU);
         builder.0.tables.span = Span::of_ns(0, 4 * long);
         builder.segment(1, 0, 10, SegmentKind::Running, 0).segment(1, 10, 30 + idle, SegmentKind::Preempted, 0);
         builder.call(1, 0, 4 * long, "M");
@@ -25,7 +24,7 @@ fn accumulate_tells_time_in_which_the_cpu_was_idle() {
         tree(&builder, 1, 10, 30 + idle)
     };
     let held = tree_of(long);
-    assert_eq!(held.get("M;[preempted];[preempted]"), Some(&(long as u64)), "{held:?}");
+    assert_eq!(held.get("M;[preempted];[CPU idle]"), Some(&(long as u64)), "{held:?}");
     assert_eq!(held.values().sum::<u64>(), 20 + long as u64);
     // Waking up took that long.
     assert_eq!(tree_of(long - 1).get("M;[preempted]"), Some(&(long as u64 - 1)));
@@ -38,9 +37,6 @@ fn busy_neighbour(wait: Ns, idle: Ns, before: SegmentKind, after: SegmentKind) -
 
 pub(super) fn neighbours(wait: Ns, idle: Ns, before: SegmentKind, after: SegmentKind) -> TimelineBuilder {
     let mut builder = TimelineBuilder::new(4);
-    for name in [LIKE_A_QUOTA, OUT_OF_TURN, OTHER_PRIORITY] {
-        builder.0.tables.names.intern(name);
-    }
     let (end, all) = (10 * MS + wait * MS, 500 * MS);
     builder.0.tables.span = Span::of_ns(0, all);
     builder.0.threads.iter_mut().for_each(|state| state.thread.life = Span::of_ns(0, all));
@@ -68,8 +64,8 @@ fn accumulate_says_that_other_cpus_were_idle() {
 fn accumulate_tells_waits_that_end_out_of_turn() {
     let of = |wait, before, after| busy_neighbour(wait, 0, before, after).into_keys().next().unwrap_or_default();
     let (ran, woken) = (SegmentKind::Running, SegmentKind::Timer);
-    assert_eq!(of(60, ran, SegmentKind::Preempted), "M;[preempted];[preempted];thread 2");
-    assert_eq!(of(60, woken, SegmentKind::Preempted), "M;[preempted];[preempted];thread 2");
+    assert_eq!(of(60, ran, SegmentKind::Preempted), "M;[preempted];[as under a quota];thread 2");
+    assert_eq!(of(60, woken, SegmentKind::Preempted), "M;[preempted];[out of turn];thread 2");
     assert_eq!(of(60, ran, SegmentKind::Timer), "M;[preempted];thread 2", "it ended by itself");
     assert_eq!(of(20, ran, SegmentKind::Preempted), "M;[preempted];thread 2", "its turn");
 }
@@ -84,15 +80,15 @@ fn remark(ns: Ns, tid: i32, kind: RemarkKind) -> Remark {
 fn accumulate_says_that_threads_of_higher_priority_ran() {
     let of = |waits: i64, runs: i64| {
         let mut builder = neighbours(60, 0, SegmentKind::Running, SegmentKind::Preempted);
-        let priority = |tid, prio| remark(5 * MS, tid, RemarkKind::Priority(Priority::of(Some(prio))));
+        let priority = |tid, prio| remark(5 * MS, tid, RemarkKind::Priority(Priority::from_kernel(Some(prio))));
         builder.0.tables.remarks = vec![priority(1, waits), priority(2, runs)];
         tree(&builder, 1, 10 * MS, 70 * MS).into_keys().next().unwrap_or_default()
     };
     assert_eq!(of(120, 49), "M;[preempted];[for a real-time thread];thread 2");
     assert_eq!(of(60, 49), "M;[preempted];[for a thread of higher priority];thread 2");
     assert_eq!(of(120, 110), "M;[preempted];[for a thread of higher priority];thread 2");
-    assert_eq!(of(120, 120), "M;[preempted];[preempted];thread 2", "out of turn at equal priority");
-    assert_eq!(of(115, 120), "M;[preempted];[preempted];thread 2", "the waiting thread is the one that precedes");
+    assert_eq!(of(120, 120), "M;[preempted];[as under a quota];thread 2");
+    assert_eq!(of(115, 120), "M;[preempted];[as under a quota];thread 2", "it precedes the other a little");
     assert_eq!(of(110, 120), "M;[preempted];[before threads of lower priority];thread 2");
 }
 
@@ -118,7 +114,7 @@ fn accumulate_names_the_sender_of_a_stop() {
     builder.segment(1, 50, 60, SegmentKind::Running, 0).segment(2, 0, 20, SegmentKind::Running, 0);
     builder.segment(3, 0, 100, SegmentKind::Running, 0).call(1, 0, 60, "M").runs(&[(0, 20, 2)]);
     builder.0.threads[0].rows.segments[1].qualifier = Some(signal);
-    let stop = "M;[stopped];[stopped]";
+    let stop = "M;[stopped];[by a signal]";
     let without = format!("{stop};thread 3");
     expect(tree(&builder, 1, 0, 60), &[("M", 20), (&without, 40)]);
     builder.0.tables.remarks = vec![remark(9, 2, RemarkKind::Stops(PID))];
@@ -138,7 +134,7 @@ fn accumulate_puts_the_thread_that_lets_go_on_below_the_stop() {
         builder.0.threads[0].rows.segments[1].qualifier = Some(by[1]);
         tree(&builder, 1, 0, 60)
     };
-    expect(of(2), &[("M", 20), ("M;[stopped];[stopped];thread 2", 40)]);
+    expect(of(2), &[("M", 20), ("M;[stopped];[by a tracer];thread 2", 40)]);
     expect(of(0), &[("M", 20), ("M;[stopped];[stopped]", 40)]);
 }
 

@@ -195,9 +195,7 @@ impl Preparation<'_> {
                 self.mirror(c, event, chain, |_| {});
             }
             // No state depends on them.
-            Kind::KernelWork { .. } | Kind::StopSignal { .. } | Kind::Retransmits | Kind::Throttles => {
-                self.confirm(c, event)
-            }
+            Kind::Remark(_) => self.confirm(c, event),
             Kind::Latency { .. } => self.mirror(c, event, chain, |_| {}),
             Kind::Line { .. } => self.leave_on(c, thread, event),
             kind if is_thread_event(kind) => {

@@ -92,7 +92,7 @@ struct Preparation<'b> {
 /// its memory.
 pub(super) fn prepare(batch: &mut Batch, machine: Machine, options: PrepareOptions, mut spare: Prepared) -> Prepared {
     let events = std::mem::take(&mut batch.events);
-    let remarks = remarks::of_batch(batch, &events, &machine.origins);
+    let remarks = remarks::find(batch, &events, &machine.origins);
     let own_names = machine.out.tables.names.len();
     let start = events.first().map(|event| event.time);
     let span = start.zip(events.last().map(|event| event.time)).unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::event::kind::{
     WorkStep,
 };
 use crate::event::prev_state::Generation;
-use crate::event::remark::{KernelWork, Priority};
+use crate::event::remark::{KernelWork, Priority, RemarkKind};
 use crate::event::stack::{RawStackId, StackOrigin};
 use crate::reading::batch::{
     Batch, BlockRequest, DumpStatus, DumpedThread, Flow, MarkBody, NetworkPacket, TcpSegment, ThreadContext, WeightBody,
@@ -123,7 +123,7 @@ impl World {
                 self.inside[cpu].clear();
                 let next = self.running[cpu];
                 let prev_state = [0, 1, 2, 0x40, 0x402][usize::from(b % 5)] | if b % 41 == 40 { 0x10 } else { 0 };
-                let priorities = [a, b].map(|of| Priority::of(Some(i64::from(of % 7) * 25)));
+                let priorities = [a, b].map(|of| Priority::from_kernel(Some(i64::from(of % 7) * 25)));
                 let [prev_name, next_name] = [(prev, 42), (next, 41)].map(|(tid, without)| match b % 43 == without {
                     true => TextId::NONE,
                     false => batch.text(self.name(tid).as_bytes()),
@@ -221,8 +221,8 @@ impl World {
                 let step = [WorkStep::Queue, WorkStep::Begin, WorkStep::End][usize::from(b % 3)];
                 Kind::Work { step, address: u64::from(a % 3) }
             }
-            243 => Kind::KernelWork { begins: b % 2 == 0, work: KernelWork::Reclaim },
-            244 => Kind::StopSignal { tid },
+            243 => Kind::Remark(RemarkKind::Begins(KernelWork::Reclaim)),
+            244 => Kind::Remark(RemarkKind::Stops(tid)),
             245 => Kind::PageFault,
             246..248 => Kind::Counter { name: text("perf_thread_cycles"), value: u64::from(a) },
             248 => Kind::Function { enters: b % 2 == 0, address: u64::from(a % 4) },

@@ -2,7 +2,7 @@
 
 use crate::base::figure;
 use crate::base::notice::{Notices, Severity};
-use crate::compare::truth;
+use crate::compare::{Comparison, truth};
 use crate::model::Model;
 use crate::model::choice::ChosenBy;
 use crate::model::questions::{Answered, questions};
@@ -12,7 +12,7 @@ use crate::view::tui::app::App;
 use crate::view::tui::header;
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 /// Share of the time from which a question counts as answered.
 const ANSWERED: f64 = 0.95;
@@ -75,7 +75,7 @@ pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
         for line in questions(model).into_iter().filter_map(|answered| question(&answered)) {
             lines.extend(paragraph(line.0, &line.1, columns, 2));
         }
-        for sentence in alike(model) {
+        for sentence in app.comparison.iter().flat_map(|found| alike(found, model)) {
             lines.extend(paragraph(StyleScope::Text, &format!("- {sentence}"), columns, 2));
         }
         add_missing(&missing::of_model(model), columns, &mut lines);
@@ -113,18 +113,10 @@ fn question_asked(app: &App, model: &Model) -> Option<String> {
     Some(format!("Task {task}, {by}. T chooses another one."))
 }
 
-/// For the kinds of time that the executions spent, a twentieth or more: what looks the same, and what
-/// excludes that.
-fn alike(model: &Model) -> Vec<String> {
-    let mut times: BTreeMap<WaitKind, u64> = BTreeMap::new();
-    for at in 0..model.executions.len() {
-        for time in model.executions.own.row(at) {
-            *times.entry(model.contexts.spent(time.context)).or_insert(0) += time.ns;
-        }
-    }
-    let all: u64 = times.values().sum();
-    let often = times.into_iter().filter(|(_, ns)| ns.saturating_mul(20) >= all).map(|(kind, _)| kind);
-    often.filter_map(|kind| truth::sentence(&truth::of(kind)?, model)).collect()
+/// For the kinds of the causes that were found: what looks the same, and what excludes that.
+fn alike(comparison: &Comparison, model: &Model) -> Vec<String> {
+    let kinds: BTreeSet<WaitKind> = comparison.causes.iter().filter_map(|cause| cause.kind).collect();
+    kinds.into_iter().filter_map(|kind| truth::sentence(&truth::row(kind)?, model)).collect()
 }
 
 /// The questions that the recording cannot answer, and the commands that record the answers.
