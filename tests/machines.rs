@@ -166,7 +166,7 @@ fn planted_causes_are_found_or_nothing_is_claimed() {
 
 #[test]
 fn hindrances_are_told_from_their_twins_or_nothing_is_claimed() {
-    rates(0..26, "machines-hindered-few", hindered).hold();
+    rates(0..30, "machines-hindered-few", hindered).hold();
 }
 
 /// Twins without any timer event: the hypervisor takes CPUs, which the steal time beside the recording shows, or
@@ -180,12 +180,12 @@ fn running_is_sure_without_a_clock_only_where_no_steal_time_grew() {
         let answer = explained(&record(&hindered(seed).world, &manner, &folder));
         (answer["causes"][0]["kind"].clone(), answer["verdict"].clone())
     };
-    for seed in [3, 16, 29] {
+    for seed in [3, 18, 33] {
         let (kind, verdict) = answer(seed);
         assert!(kind == "cpu" && verdict["confident"] == false, "{seed}: {kind} {verdict:#}");
         assert!(verdict["sentence"].as_str().unwrap().contains("the steal time of /proc/stat grew"), "{verdict:#}");
     }
-    for seed in [4, 17, 30] {
+    for seed in [4, 19, 34] {
         let (kind, verdict) = answer(seed);
         assert!(kind == "cpu" && verdict["confident"] == true, "{seed}: {kind} {verdict:#}");
     }
@@ -207,6 +207,6 @@ fn planted_causes_print_their_rates_on_300_machines() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn hindrances_print_their_rates_on_650_machines() {
-    rates(asked("0..650"), "machines-hindered", hindered).hold();
+fn hindrances_print_their_rates_on_660_machines() {
+    rates(asked("0..660"), "machines-hindered", hindered).hold();
 }

@@ -8,14 +8,15 @@
 //! A busy CPU has a timer interrupt each period (1 to 10 ms), which is one for all CPUs of a kernel. The *clock* is a
 //! handler whose name says that it is a timer's and which comes so regularly that [`REGULAR`] of the distances between
 //! two of its interrupts during one run, and [`LEAST_NEAR`] of them, are within a tenth of a period; the period is the
-//! distance that has most others so near. (Other timers shorten some, pauses lengthen some.) A CPU was paused where a
-//! thread ran on it for [`MISSING`] periods without its clock, and nothing else happened there for all but two periods:
+//! distance that has most others so near. Other timers shorten some. Pauses lengthen some, so that distances of
+//! [`MISSING`] periods and more do not count: where runs are short, most may be of pauses. A CPU was paused where a thread ran on it for [`MISSING`] periods without its clock, and nothing else happened there for all but two periods:
 //! from the moment at which the clock was due.
 //!
 //! The clock's interrupt is among the first events when a CPU goes on. So where threads leave a CPU after such times,
 //! as often as the clock ends one or more often, the CPU does without a clock (`nohz_full`): nothing is said of it, nor
 //! of one on which other events happen in such a time. Half as often, its pauses are doubtful: it may do without a
-//! clock, or events were lost. Memory: [`SAMPLED`] distances for each clock, and the long ones. ALGORITHMS.md 7.7.
+//! clock, or events were lost. So are, where timers interrupt and none of them is regular (threads that run too briefly
+//! meet the clock seldom, other timers often), the times of [`LONG_WITHOUT`] that a timer ended. Memory: [`SAMPLED`] distances for each clock, and the long ones. ALGORITHMS.md 7.7.
 
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span, Timestamp};
@@ -28,12 +29,14 @@ use std::collections::{BTreeMap, BTreeSet};
 const SAMPLED: usize = 512;
 /// So many of them must be within a tenth of the period: of 20 that come at random 8 are in one case of a thousand.
 const LEAST_NEAR: usize = 8;
-/// Percent of the distances that must be within a tenth of the period.
+/// Percent of the distances, but for those of pauses, that must be within a tenth of the period.
 const REGULAR: usize = 30;
 /// Periods without an interrupt of the clock.
 const MISSING: Ns = 5;
 /// A shorter time is no pause, whatever the period.
 const LEAST: Ns = 4_000_000;
+/// The same where timers interrupt, and none of them regularly enough to be the clock.
+const LONG_WITHOUT: Ns = 20_000_000;
 /// Events in a time without the clock that are kept; more show that the CPU worked.
 const MOST_EVENTS: usize = 64;
 
@@ -188,9 +191,13 @@ impl ClockWatch {
         // With the least length of a pause.
         let mut found: BTreeMap<u32, (Ns, Vec<Span>)> = BTreeMap::new();
         let mut without: BTreeSet<u32> = BTreeSet::new();
+        let has_clock = self.has_clock();
         for gap in std::mem::take(&mut self.gaps) {
-            let Some(period) = self.clocks.get_mut(&gap.clock).and_then(Clock::settled) else { continue };
-            let least = LEAST.max(MISSING * period);
+            let (period, least) = match self.clocks.get_mut(&gap.clock).and_then(Clock::settled) {
+                Some(period) => (period, LEAST.max(MISSING * period)),
+                None if has_clock => continue,
+                None => (LEAST, LONG_WITHOUT),
+            };
             if gap.span.len() < least {
                 continue;
             }
@@ -213,7 +220,7 @@ impl ClockWatch {
             // Two clocks of one CPU see the same.
             spans.dedup_by(|next, kept| next.start < kept.end);
             match tails(cpu, least) {
-                tails if tails * 2 < spans.len() => _ = all.sure.insert(cpu, spans),
+                tails if tails * 2 < spans.len() && has_clock => _ = all.sure.insert(cpu, spans),
                 tails if tails < spans.len() => _ = all.doubtful.insert(cpu, spans),
                 _ => {}
             }
@@ -236,7 +243,7 @@ impl Clock {
     fn least_gap(&self) -> Ns {
         match self.period {
             None => LEAST,
-            Some(period) => LEAST.max(period.map_or(Ns::MAX, |period| MISSING.saturating_mul(period))),
+            Some(period) => LEAST.max(period.map_or(LONG_WITHOUT, |period| MISSING.saturating_mul(period))),
         }
     }
 
@@ -247,8 +254,11 @@ impl Clock {
             all.sort_unstable();
             let until = |most: Ns| all.partition_point(|distance| *distance <= most);
             let near = |period: Ns| until(period + period / 10) - until(period - period / 10 - 1);
-            let period = all.iter().copied().max_by_key(|distance| (near(*distance), *distance))?;
-            (near(period) >= LEAST_NEAR && near(period) * 100 >= all.len() * REGULAR).then_some(period)
+            let is_regular = |period: &Ns| {
+                let few = until(MISSING.saturating_mul(*period));
+                near(*period) >= LEAST_NEAR && near(*period) * 100 >= few * REGULAR
+            };
+            all.iter().copied().filter(is_regular).max_by_key(|distance| (near(*distance), *distance))
         })
     }
 }

@@ -4,6 +4,7 @@
 //! search per segment, short where a thread's segments are near each other, and the calls inside it. ALGORITHMS.md
 //! section 6.2.
 
+use super::frequencies::Frequencies;
 use super::path::PathSegment;
 use super::pauses::{Pauses, pauses};
 use crate::base::names::NameId;
@@ -32,9 +33,11 @@ pub struct PathCounts {
     pub paused: Option<i64>,
     /// Mean running time of the executions that alternated with it on its CPU (`interleaved`).
     pub interleaved: Option<i64>,
+    /// Mean frequency of the CPUs while its threads ran, in kHz; `None` where it was not recorded.
+    pub cpu_khz: Option<i64>,
 }
 
-packed! { PathCounts { syscalls, page_faults, read, written, threads, paused, interleaved } }
+packed! { PathCounts { syscalls, page_faults, read, written, threads, paused, interleaved, cpu_khz } }
 
 /// Places among the rows of a thread.
 struct ThreadCursors<'r> {
@@ -51,6 +54,7 @@ pub struct PathCounter {
     calls_recorded: bool,
     /// By host.
     pauses: Vec<Pauses>,
+    frequencies: Frequencies,
 }
 
 impl PathCounter {
@@ -58,7 +62,8 @@ impl PathCounter {
     pub fn new(timeline: &Timeline) -> Self {
         let moves = (0..timeline.names().len()).map(|name| transfer(timeline.names().get(NameId::at(name)))).collect();
         let calls_recorded = timeline.has_calls();
-        PathCounter { moves, calls_recorded, pauses: pauses(timeline) }
+        let frequencies = Frequencies::of(timeline);
+        PathCounter { moves, calls_recorded, pauses: pauses(timeline), frequencies }
     }
 
     /// The pauses of each host.
@@ -96,6 +101,7 @@ impl PathCounter {
             written: of_calls(written),
             threads: threads.len() as i64,
             interleaved: None,
+            cpu_khz: self.frequencies.mean(timeline, path),
             paused: self
                 .pauses
                 .iter()

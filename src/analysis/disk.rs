@@ -13,7 +13,7 @@
 //! disk at the same time share equally. Cost: a binary search and a sweep over the requests in the wait. ALGORITHMS.md
 //! section 5.4, `share`, with weights.
 
-use crate::base::time::{Span, Timestamp};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::state::questions::Asker;
 use crate::state::reader::RowReader;
 use crate::state::timeline::{DiskRequest, HostId, SegmentKind, Thread, ThreadId, Timeline};
@@ -143,6 +143,21 @@ impl DiskUse {
         // Without requests the queue is made of the waits themselves: a wait does not delay itself.
         let excluded = Some(waiter).filter(|_| !self.waiters.is_empty());
         queue.map_or_else(Vec::new, |q| share(q, waiter, excluded, span))
+    }
+
+    /// The time of a wait of `waiter` over `span` in which the device that it waited for had no request, in parts of at
+    /// least `shortest`; 0 where no requests were recorded.
+    pub fn idle(&self, host: HostId, waiter: ThreadId, span: Span, shortest: Ns) -> Ns {
+        let device = self.device(host, waiter, span);
+        let Some(queue) = device.and_then(|device| self.devices.get(&(host, device))) else { return 0 };
+        let (mut at, mut idle) = (span.start, 0);
+        let gaps = queue.over(span).map(|request| request.span.clip(span)).chain([Span::new(span.end, span.end)]);
+        for busy in gaps {
+            let gap = Span::new(at, busy.start.max(at)).len();
+            idle += if gap >= shortest { gap } else { 0 };
+            at = at.max(busy.end);
+        }
+        idle
     }
 
     /// The device that was waited for: that of the waiter's own request that ends nearest to the end of the wait;
@@ -288,7 +303,6 @@ fn ring_owners(timeline: &Timeline) -> HashMap<(HostId, i32), ThreadId> {
 mod tests {
     use super::*;
     use crate::analysis::timeline_builder::{TimelineBuilder, thread};
-    use crate::base::time::Ns;
     use crate::state::timeline::ThreadName;
 
     fn queue(items: &[(Ns, Ns, u64, u32)]) -> Queue {
@@ -315,6 +329,18 @@ mod tests {
     }
 
     #[test]
+    fn idle_is_the_time_without_any_request_of_the_device() {
+        let mut disk = DiskUse::default();
+        let host = HostId::at(0);
+        disk.devices.insert((host, 7), queue(&[(0, 10, 1, 2), (5, 20, 1, 1), (60, 70, 1, 1), (72, 90, 1, 3)]));
+        let request = |start, end| DeviceRequest { device: 7, span: Span::of_ns(start, end) };
+        disk.of_thread.insert(ThreadId::at(1), vec![request(5, 20), request(60, 70)]);
+        let of = |from, to| disk.idle(host, ThreadId::at(1), Span::of_ns(from, to), 5);
+        assert_eq!([of(8, 68), of(8, 15), of(40, 80), of(66, 100)], [40, 0, 20, 10]);
+        assert_eq!(disk.idle(host, ThreadId::at(9), Span::of_ns(8, 68), 5), 0, "its device is not known");
+    }
+
+    #[test]
     fn share_of_waiters_is_equal_and_leaves_the_remainder() {
         let q = queue(&[(6, 9, 1, 2), (6, 9, 1, 3), (6, 9, 1, 1)]);
         assert_eq!(parts(&q, Some(ThreadId::at(1)), Span::of_ns(6, 9)), [(2, 1), (3, 1)]);
@@ -327,18 +353,8 @@ mod tests {
             (builder.0.tables.names.intern("iou-wrk-1"), builder.0.tables.names.intern("kworker/1:2"));
         builder.0.threads[1].thread.names = vec![ThreadName { from: Timestamp::ZERO, name: ring }];
         builder.0.threads[2].thread.names = vec![ThreadName { from: Timestamp::ZERO, name: kworker }];
-        let request = |submitter, queued_by: Option<usize>| DiskRequest {
-            host: HostId::at(0),
-            device: 8,
-            sector: 0,
-            bytes: 10,
-            write: false,
-            submitter: Some(thread(submitter)),
-            queued_by: queued_by.map(thread),
-            span: Span::of_ns(0, 100),
-            issued: Timestamp::ZERO,
-        };
-        builder.0.disk = vec![request(2, None), request(3, Some(4)), request(3, None)];
+        builder.request(0, 100, 2).request(0, 100, 3).request(0, 100, 3);
+        builder.0.disk[1].queued_by = Some(thread(4));
         let use_ = DiskUse::new(&builder.sealed());
         let owners: Vec<_> = use_.devices[&(HostId::at(0), 8)].all.iter().map(|r| r.owner).collect();
         assert_eq!(owners, [Some(thread(1)), Some(thread(4)), Some(thread(3))]);

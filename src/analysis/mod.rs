@@ -17,6 +17,7 @@ pub mod derived;
 pub mod disk;
 pub mod ecct;
 pub mod executions;
+pub mod frequencies;
 pub mod functions;
 pub mod hops;
 pub mod interleaved;

@@ -92,6 +92,8 @@ impl Remarks {
                 }
                 RemarkKind::TimerSends => sends(TcpTimer::Sends),
                 RemarkKind::Retransmits => sends(TcpTimer::Retransmits),
+                // Those are read where the metrics are made (`frequencies.rs`).
+                RemarkKind::Frequency { .. } => {}
                 RemarkKind::Throttled => all.throttled.entry((host, cpu)).or_default().push(time),
                 RemarkKind::Stops(stopped) => {
                     let by = running().map(|by| StopSignal { time, by });

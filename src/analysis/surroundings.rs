@@ -37,11 +37,22 @@ impl<'a> Surroundings<'a> {
         self.0.values.groups.get(number as usize)
     }
 
-    /// The control groups that limit a thread at a sample, from its own to the outermost; none where that is not known.
+    /// The control groups that limit the CPU time of a thread at a sample, from its own to the outermost; none where that
+    /// is not known.
     pub fn groups_of(self, thread: &Thread, sample: u32) -> impl Iterator<Item = u32> + use<'a> {
-        let known = self.0.values.settings(thread.pid, thread.tid, |of| &of.group);
+        self.upwards(self.0.values.settings(thread.pid, thread.tid, |of| &of.group), sample)
+    }
+
+    fn upwards(self, known: Option<&'a [ThreadSetting<u32>]>, sample: u32) -> impl Iterator<Item = u32> + use<'a> {
         let own = known.and_then(|known| ThreadSetting::at(known, sample)).copied();
         std::iter::successors(own, move |number| self.group(*number)?.parent).take(DEEPEST)
+    }
+
+    /// True if a control group of a thread is known to have a limit on a disk.
+    pub fn limits_disk(self, thread: &Thread, t: Timestamp) -> bool {
+        let known = self.0.values.settings(thread.pid, thread.tid, |of| &of.disk_group);
+        let mut groups = self.upwards(known, self.sample_after(t)).filter_map(|number| self.group(number));
+        groups.any(|group| group.limits_disk)
     }
 
     /// True if the groups that limit a thread are known up to the outermost.

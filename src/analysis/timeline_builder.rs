@@ -3,8 +3,8 @@
 
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::state::timeline::{
-    Call, CpuRun, CpuTimeline, HostId, Mark, OptionalWeight, Segment, SegmentKind, StackOrigin, StackSample, Thread,
-    ThreadDraft, ThreadId, ThreadName, ThreadRows, Timeline, TimelineDraft, Waker,
+    Call, CpuRun, CpuTimeline, DiskRequest, HostId, Mark, OptionalWeight, Segment, SegmentKind, StackOrigin,
+    StackSample, Thread, ThreadDraft, ThreadId, ThreadName, ThreadRows, Timeline, TimelineDraft, Waker,
 };
 
 pub(crate) const HOST: HostId = HostId::at(0);
@@ -80,6 +80,22 @@ impl TimelineBuilder {
     pub fn runs(&mut self, runs: &[(Ns, Ns, usize)]) -> &mut Self {
         let run = |(start, end, n): &(Ns, Ns, usize)| CpuRun { span: Span::of_ns(*start, *end), thread: thread(*n) };
         self.0.cpus = vec![CpuTimeline { host: HOST, cpu: 0, runs: runs.iter().map(run).collect() }];
+        self
+    }
+
+    /// A request of 4 KiB of a thread to disk 8.
+    pub fn request(&mut self, start: Ns, end: Ns, n: usize) -> &mut Self {
+        self.0.disk.push(DiskRequest {
+            host: HOST,
+            device: 8,
+            sector: 0,
+            bytes: 4096,
+            write: false,
+            submitter: Some(thread(n)),
+            queued_by: None,
+            span: Span::of_ns(start, end),
+            issued: Timestamp::new(start),
+        });
         self
     }
 

@@ -7,9 +7,9 @@ use crate::confinement::Files;
 use crate::model::settings::{Settings, ThresholdRule};
 use crate::options::{InputOptions, SymbolOptions, TaskOptions, quotient, threshold};
 use crate::session::{self, Session};
-use crate::view::agreement::agreement;
 use crate::view::anomalies;
 use crate::view::anomalies::ListBounds;
+use crate::view::compared_causes::ComparedCauses;
 use clap::Args;
 
 #[derive(Args, Debug)]
@@ -59,7 +59,7 @@ impl Question for AnomaliesOptions {
         // Patterns have an answer even if the executions cannot be compared.
         let compared = mining.executions().and_then(|model| {
             let comparison = session::compare(model, &compare::ComparisonRequest::default(), console.ctx).ok()?;
-            Some(agreement(model, &comparison, &found))
+            Some(ComparedCauses::new(model, &comparison, &found))
         });
         console.stage("compare");
         let shown = if self.all { ListBounds::ALL } else { ListBounds::FIRST };

@@ -16,6 +16,7 @@ use crate::base::statistics::mann_whitney;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::{ABSENT, Metric, SUCCEEDED, Unit};
+use crate::model::wait_kind::WaitKind;
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ use std::collections::BTreeMap;
 const APART: f64 = 0.5;
 /// Probability from which a number separates.
 const EXCEEDS: f64 = 0.9;
-/// Classes of equal size into which a numeric field is cut to find what it explains.
+/// Classes into which a number is cut to find what it explains.
 const CUTS: usize = 10;
 
 /// The field with the value that a system call returned.
@@ -40,10 +41,33 @@ pub(super) struct SeparatingDimension {
     pub dimension: Dimension,
     /// Part of the extra time that it explains; `None` if it may be a consequence of being slow.
     pub explains: Option<f64>,
-    /// True for a numeric field of the delimiting events, which may be the size of the work.
-    pub is_field: bool,
+    pub decides: Decides,
     /// By execution of the model: its value, or class of values.
     pub classes: Vec<i64>,
+}
+
+/// The kinds of first causes of which a dimension may be the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decides {
+    /// Running time: of a numeric field of the delimiting events, which may be the size of the work, and of the
+    /// frequency of the CPUs.
+    Running,
+    /// Running time, interrupts and pauses: of the CPU on which an execution begins. It may be an effect of other
+    /// waits, because the scheduler moves threads away from a busy CPU.
+    OnCpu,
+    /// All kinds.
+    All,
+}
+
+impl Decides {
+    /// True if it may be the reason of a first cause of this kind; `None` is one over several kinds.
+    pub(super) fn about(self, kind: Option<WaitKind>) -> bool {
+        match self {
+            Decides::All => true,
+            Decides::Running => kind == Some(WaitKind::Cpu),
+            Decides::OnCpu => matches!(kind, Some(WaitKind::Cpu | WaitKind::Interrupted | WaitKind::Stolen)),
+        }
+    }
 }
 
 /// All dimensions that separate, best explanation first.
@@ -156,7 +180,8 @@ fn separating_name(
     }
     let explains = Some(explained(groups, &classes, |i| groups.model.executions.duration(i) as f64));
     let dimension = Dimension { name: name.into(), value: text.clone(), slow_share: slow, fast_share: fast, effect };
-    Some(SeparatingDimension { dimension, explains, is_field: false, classes })
+    let decides = if name == "cpu" { Decides::OnCpu } else { Decides::All };
+    Some(SeparatingDimension { dimension, explains, decides, classes })
 }
 
 fn separating_number(groups: &GroupPair<'_>, metric: &Metric) -> Option<SeparatingDimension> {
@@ -193,10 +218,35 @@ fn separating_number(groups: &GroupPair<'_>, metric: &Metric) -> Option<Separati
         effect: superiority,
     };
     let is_field = matches!(metric, Metric::Field(_)) && !is_of_answer(groups.model, metric);
-    let classes = cuts(&values);
+    let classes = if *metric == Metric::CpuKhz { tenths(&values) } else { cuts(&values) };
     // Calls, faults, bytes and threads may be a consequence of waiting; a field came with the request.
-    let explains = is_field.then(|| explained(groups, &classes, |i| groups.model.executions.duration(i) as f64));
-    Some(SeparatingDimension { dimension, explains, is_field, classes })
+    let explains = match metric {
+        Metric::CpuKhz => Some(saved_by_usual_frequency(groups, &values)),
+        _ => is_field.then(|| explained(groups, &classes, |i| groups.model.executions.duration(i) as f64)),
+    };
+    let decides = if is_field || *metric == Metric::CpuKhz { Decides::Running } else { Decides::All };
+    Some(SeparatingDimension { dimension, explains, decides, classes })
+}
+
+/// Part of the groups' difference in duration that slow executions would not have if their CPUs ran at the mean
+/// frequency of the fast ones: running takes as many cycles at another frequency. `khz` is by execution.
+fn saved_by_usual_frequency(groups: &GroupPair<'_>, khz: &[i64]) -> f64 {
+    let Some(running) = groups.model.executions.column(&Metric::Time(WaitKind::Cpu)) else { return 0.0 };
+    let known = |i: usize| Some((*khz.get(i).filter(|khz| **khz != ABSENT)? as f64, running.values.get(i)? as f64));
+    let (mut time, mut cycles) = (0.0, 0.0);
+    for (khz, ns) in groups.fast.iter().filter_map(|e| known(e.index())) {
+        time += ns;
+        cycles += ns * khz;
+    }
+    let usual = if time > 0.0 { cycles / time } else { return 0.0 };
+    let saved: f64 =
+        groups.slow.iter().filter_map(|e| known(e.index())).map(|(khz, ns)| ns * (1.0 - khz / usual)).sum();
+    let mean = |members: &[ExecutionId]| {
+        members.iter().map(|e| groups.model.executions.duration(e.index()) as f64).sum::<f64>()
+            / members.len().max(1) as f64
+    };
+    let whole = mean(groups.slow) - mean(groups.fast);
+    if whole == 0.0 { 0.0 } else { saved / groups.slow.len().max(1) as f64 / whole }
 }
 
 /// True for what is known of a conversation only when it has been answered, or how long its request was not read: that
@@ -215,6 +265,13 @@ fn is_of_answer(model: &Model, metric: &Metric) -> bool {
 fn cuts(values: &[i64]) -> Vec<i64> {
     let sorted = super::members::sorted_present(values.iter().copied());
     let class = |v: i64| (sorted.partition_point(|s| *s < v) * CUTS / sorted.len().max(1)) as i64;
+    values.iter().map(|v| if *v == ABSENT { ABSENT } else { class(*v) }).collect()
+}
+
+/// Cut values above zero into classes of equal width: tenths of the greatest.
+fn tenths(values: &[i64]) -> Vec<i64> {
+    let most = values.iter().copied().max().unwrap_or(0).max(1);
+    let class = |v: i64| (i128::from(v) * CUTS as i128 / i128::from(most)) as i64;
     values.iter().map(|v| if *v == ABSENT { ABSENT } else { class(*v) }).collect()
 }
 
@@ -270,6 +327,7 @@ mod tests {
     use crate::compare::scenario::ModelBuilder;
     use crate::compare::{Basis, Comparison, ComparisonRequest, compare};
     use crate::model::metric::{Column, Metric};
+    use crate::model::wait_kind::WaitKind;
 
     /// The comparison of 400 executions with a field of this name; one in ten is slow, and the field's values depend on
     /// the execution's number and whether it is slow.
@@ -303,6 +361,28 @@ mod tests {
         assert_eq!(basis("serve:redis-server,from=arrival", "unread_ns"), Basis::Cause);
         assert_eq!(basis("call:redis-cli", "bytes_out"), Basis::Dimension);
         assert_eq!(basis("call:redis-cli", "bytes_in"), Basis::Cause);
+    }
+
+    /// Twins: slow executions run as many cycles at a third of the frequency, or three times as many.
+    #[test]
+    fn a_lower_frequency_explains_what_more_cycles_do_not() {
+        let verdict = |is_slower: bool| {
+            let mut builder = ModelBuilder::new(3);
+            for i in 0..400 {
+                let ns = builder.around(5.0) * if i % 20 == 3 { 3 } else { 1 };
+                builder.run("x", "p", "p", 1, &[("p;main;work", ns)]);
+            }
+            let mut model = builder.seal();
+            let khz = (0..400).map(|i| if i % 20 == 3 && is_slower { 1_000_000 } else { 3_000_000 }).collect();
+            let running = (0..400).map(|i| model.executions.duration(i)).collect();
+            let columns = [(Metric::Time(WaitKind::Cpu), running), (Metric::CpuKhz, khz)];
+            model.executions.columns.extend(columns.map(|(metric, values)| Column { metric, values }));
+            compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict
+        };
+        let slower = verdict(true);
+        let whole = "The slow executions ran at CPU frequencies < 3000000 kHz (95% of them, 0% of the fast ones)";
+        assert!(slower.confident && slower.sentence.starts_with(whole), "{slower:?}");
+        assert!(verdict(false).sentence.starts_with("Running"), "{:?}", verdict(false));
     }
 
     #[test]

@@ -30,6 +30,10 @@ pub(super) enum WaitManner {
     TcpTimer,
     /// A timer of TCP ended its wait for the network by sending a segment again.
     Retransmitted,
+    /// The disk that it waited for had no request.
+    DiskIdle,
+    /// The disk that it waited for had no request, and a control group of the thread has a limit on a disk.
+    DiskLimit,
     /// A signal stopped it.
     Signalled,
     /// A tracer stopped it.
@@ -65,6 +69,20 @@ impl KeptFromRunning {
     pub(super) fn taker(&self) -> Option<&Culprit> {
         if let KeptBy::Thread(taker) = &self.by { Some(taker) } else { None }
     }
+}
+
+/// A wait for a disk that had no request; `within` says where.
+pub(super) fn before_disk(manner: WaitManner, within: &str) -> String {
+    let why = match manner {
+        WaitManner::DiskLimit => "as the limit of its control group on the disk does (io.max)",
+        _ => "as a limit of a control group does, or a layer above the disk",
+    };
+    format!("waiting for the disk{within}, which had no request: something held them back, {why}")
+}
+
+/// ` (for 42% of the time it had no request)`, of a disk; nothing below a tenth.
+pub(super) fn disk_idle(percent: i128) -> String {
+    if percent < 10 { String::new() } else { format!(" (for {percent}% of the time it had no request)") }
 }
 
 /// What is known of the reason of a stop.

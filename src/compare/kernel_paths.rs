@@ -25,7 +25,7 @@ struct KernelPath {
 const FAULT: &str = "in page faults";
 
 /// The paths, those of narrower meaning first: reclaim for a control group is reclaim, and a fault may need either.
-const PATHS: [KernelPath; 7] = [
+const PATHS: [KernelPath; 10] = [
     KernelPath {
         functions: &[
             "try_to_free_mem_cgroup_pages",
@@ -55,6 +55,27 @@ const PATHS: [KernelPath; 7] = [
         functions: &["balance_dirty_pages"],
         words: "held back until the kernel has written what programs wrote (balance_dirty_pages)",
         is_fault: false,
+    },
+    KernelPath {
+        functions: &["blkcg_maybe_throttle_current", "ioc_rqos_throttle", "blkcg_iolatency_throttle"],
+        words: "held back by the limits of its control group on the disk",
+        is_fault: false,
+    },
+    KernelPath {
+        functions: &["task_numa_work"],
+        words: "while NUMA balancing looked through its memory",
+        is_fault: false,
+    },
+    KernelPath {
+        functions: &[
+            "do_numa_page",
+            "do_huge_pmd_numa_page",
+            "migrate_misplaced_page",
+            "migrate_misplaced_folio",
+            "migrate_misplaced_folio_prepare",
+        ],
+        words: "in page faults by which NUMA balancing moves memory to the node of the thread",
+        is_fault: true,
     },
     KernelPath {
         functions: &["do_swap_page", "swap_readpage"],

@@ -8,8 +8,9 @@
 use super::partition::{BlamedThread, DifferencePart, PartitionInput};
 use super::words::Blame;
 use crate::base::names::NameId;
+use crate::event::waiting_calls::is_of_file;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::wait_kind::{CPUS_IDLE, IDLE_CPU, IDLE_NO_QUOTA, WaitKind};
+use crate::model::wait_kind::{CPUS_IDLE, IDLE_CPU, IDLE_DISK, IDLE_LIMITED_DISK, IDLE_NO_QUOTA, WaitKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Leaves that may give a part its name: the heaviest ones.
@@ -189,10 +190,26 @@ impl<'a> Leaves<'a> {
         (part > 0 && is_share(part, 50, all)).then(|| is_share(part, COVERS[0], all))
     }
 
-    /// True where, for half of the time, the thread to blame waited for something that the recording does not show.
+    /// True where, for half of the time, the recording does not show what the thread to blame did or waited for.
     pub(super) fn end_unseen(&self) -> bool {
-        let waits = |leaf: &&Leaf| self.outermost_wait(&self.culprit_frames(leaf.context)) == WaitKind::UnknownWait;
-        is_share(self.list.iter().filter(waits).map(|leaf| leaf.weight).sum(), 50, self.total().max(1))
+        let what = |leaf: &Leaf| self.outermost_wait(&self.culprit_frames(leaf.context));
+        self.is_half(|leaf| matches!(what(leaf), WaitKind::UnknownWait | WaitKind::UnknownState))
+    }
+
+    /// True where, for half of the time, threads wait in calls about files for the thread to blame.
+    pub(super) fn wait_for_files(&self) -> bool {
+        let contexts = &self.input.model.contexts;
+        let call = |leaf: &Leaf| {
+            let culprit = self.input.origins[leaf.context.index()].culprit?;
+            let above = contexts.path(culprit).into_iter().rev().skip(1);
+            let is_kernels = |c: &ContextId| self.is_kind(*c, FrameKind::KernelFunction);
+            above.into_iter().find(|c| !is_kernels(c)).filter(|c| self.is_kind(*c, FrameKind::Call))
+        };
+        self.is_half(|leaf| call(leaf).is_some_and(|c| is_of_file(self.input.model.names.get(self.frame_name(c)))))
+    }
+
+    fn is_half(&self, is: impl Fn(&Leaf) -> bool) -> bool {
+        is_share(self.list.iter().filter(|leaf| is(leaf)).map(|leaf| leaf.weight).sum(), 50, self.total().max(1))
     }
 
     /// True where the kernel held a thread back for [`COVERS`] of the time.
@@ -201,11 +218,19 @@ impl<'a> Leaves<'a> {
         is_share(self.list.iter().filter(is_throttled).map(|leaf| leaf.weight).sum(), COVERS[0], self.total())
     }
 
-    /// True where [`COVERS`] of the time is in frames of a name.
-    pub(super) fn are_mostly(&self, name: &str) -> bool {
-        let names = &self.input.model.names;
-        let is_named = |leaf: &&Leaf| names.get(self.frame_name(leaf.context)) == name;
-        is_share(self.list.iter().filter(is_named).map(|leaf| leaf.weight).sum(), COVERS[0], self.total())
+    /// True where [`COVERS`] of the time is in frames of some names.
+    pub(super) fn are_mostly(&self, of: &[&str]) -> bool {
+        is_share(self.time_named(of), COVERS[0], self.total())
+    }
+
+    /// The part of the time that is in frames of some names, in percent.
+    pub(super) fn percent_named(&self, of: &[&str]) -> i128 {
+        self.time_named(of) * 100 / self.total().max(1)
+    }
+
+    fn time_named(&self, of: &[&str]) -> i128 {
+        let name = |leaf: &&Leaf| self.input.model.names.get(self.frame_name(leaf.context));
+        self.list.iter().filter(|leaf| of.contains(&name(leaf))).map(|leaf| leaf.weight).sum()
     }
 
     /// True where [`COVERS`] of the time is below frames of a name.
@@ -358,6 +383,9 @@ impl<'a> Leaves<'a> {
     /// for the disk another process that had [`DISK_USER`] percent of it (threads of the same program are fellow
     /// sufferers).
     pub(super) fn culprit(&self, part: &DifferencePart) -> Option<(Blame, BlamedThread)> {
+        if part.kind == WaitKind::Disk && self.are_mostly(&[IDLE_DISK, IDLE_LIMITED_DISK]) {
+            return None;
+        }
         if let Some(thread) = part.blamed.as_ref().filter(|blamed| blamed.thread.is_some()) {
             return Some((Blame::One, thread.clone()));
         }

@@ -20,8 +20,8 @@ use crate::event::kernel_thread::role;
 use crate::event::waiting_calls::is_sleep;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::wait_kind::{
-    BEHIND_PRIORITY, BEHIND_REAL_TIME, BY_FREEZER, BY_SIGNAL, BY_TRACER, HYPERVISOR, IDLE_CPU, IDLE_NO_QUOTA, NO_STEAL,
-    POLLING, QUOTA, RETRANSMITTED, SENT_BY, TCP_TIMER, WaitKind,
+    BEHIND_PRIORITY, BEHIND_REAL_TIME, BY_FREEZER, BY_SIGNAL, BY_TRACER, HYPERVISOR, IDLE_CPU, IDLE_DISK,
+    IDLE_LIMITED_DISK, IDLE_NO_QUOTA, NO_STEAL, POLLING, QUOTA, RETRANSMITTED, SENT_BY, TCP_TIMER, WaitKind,
 };
 use std::collections::BTreeSet;
 
@@ -54,13 +54,15 @@ pub(super) struct PartName {
     pub sender: Option<String>,
     /// The call that failed before each sleep and was made again after it.
     pub polled: Option<String>,
+    /// Percent of a wait for a disk in which that had no request.
+    pub idle_disk: i128,
     /// The period of the quota that held it, or the thread that it waited for, back.
     pub quota: Option<String>,
 }
 
 impl PartName {
     /// Of a part of which nothing but the place is known.
-    fn new(context: ContextId, by: Culprit, site: String, parties: Parties) -> PartName {
+    pub(super) fn new(context: ContextId, by: Culprit, site: String, parties: Parties) -> PartName {
         PartName {
             context,
             by,
@@ -72,6 +74,7 @@ impl PartName {
             manner: WaitManner::Plain,
             kept: None,
             idle_cpus: None,
+            idle_disk: 0,
             quota: None,
             precedence: None,
             sender: None,
@@ -140,8 +143,10 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
     };
     let ordered = function.map_or_else(|| leaves.with(leaves.list.clone()), |found| leaves.ordered_by(found.name));
     let site = ordered.site(function);
+    let idle_disk = leaves.percent_named(&[IDLE_DISK, IDLE_LIMITED_DISK]);
     if let Some((blame, thread)) = ordered.culprit(part) {
         let mut named = name_blamed(&ordered.blamed_on(&thread), site, blame, part.kind);
+        named.idle_disk = idle_disk;
         if part.kind == WaitKind::Stopped {
             named.manner = stop_manner(leaves, part);
             named.sender = leaves.always_named_after(SENT_BY);
@@ -163,18 +168,20 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
     let manner = match part.kind {
         WaitKind::Timer if waits_for_more(leaves, &path) => WaitManner::TimedOut,
         WaitKind::Network => tcp_manner(leaves).unwrap_or(WaitManner::Plain),
+        WaitKind::Disk if leaves.are_mostly(&[IDLE_LIMITED_DISK]) => WaitManner::DiskLimit,
+        WaitKind::Disk if leaves.are_mostly(&[IDLE_DISK, IDLE_LIMITED_DISK]) => WaitManner::DiskIdle,
         WaitKind::Preempted if leaves.are_throttled() => WaitManner::Throttled,
-        WaitKind::Stolen if leaves.are_mostly(HYPERVISOR) => WaitManner::Stolen,
-        WaitKind::Stolen if leaves.are_mostly(NO_STEAL) => WaitManner::NotStolen,
-        WaitKind::Preempted if leaves.are_mostly(IDLE_CPU) => WaitManner::HeldBack,
-        WaitKind::Preempted if leaves.are_mostly(IDLE_NO_QUOTA) => WaitManner::HeldBackWithoutQuota,
+        WaitKind::Stolen if leaves.are_mostly(&[HYPERVISOR]) => WaitManner::Stolen,
+        WaitKind::Stolen if leaves.are_mostly(&[NO_STEAL]) => WaitManner::NotStolen,
+        WaitKind::Preempted if leaves.are_mostly(&[IDLE_CPU]) => WaitManner::HeldBack,
+        WaitKind::Preempted if leaves.are_mostly(&[IDLE_NO_QUOTA]) => WaitManner::HeldBackWithoutQuota,
         _ => stop_manner(leaves, part),
     };
     let context = path.into_iter().take_while(|c| Some(*c) != culprit).last().unwrap_or(heaviest);
     let by = own_thread(groups, leaves.process(heaviest), &site);
     let quota = if part.kind == WaitKind::Throttled { leaves.named_after(QUOTA) } else { None };
     let (polled, sender) = (leaves.named_after(POLLING), leaves.always_named_after(SENT_BY));
-    PartName { manner, quota, polled, sender, ..PartName::new(context, by, site, Parties::of(groups.model)) }
+    PartName { manner, quota, polled, sender, idle_disk, ..PartName::new(context, by, site, Parties::of(groups.model)) }
 }
 
 /// The timer of TCP that ended waits for the network.
@@ -416,6 +423,10 @@ mod tests {
         let entitled = "p;main;append;{preempted};{for a real-time thread};thread rt@q;spin";
         let whole = "Waiting for a CPU while thread rt of q (in spin) ran as a real-time thread: ";
         assert!(first_cause(entitled, &runtime).sentence.starts_with(whole));
+        let disk = first_cause("p;main;load;[pread64];{disk};{disk idle}", &runtime).sentence;
+        assert!(disk.starts_with("Waiting for the disk in load, which had no request: something held them back, as a"));
+        let disk = first_cause("p;main;load;[pread64];{disk};{disk idle, limited}", &runtime).sentence;
+        assert!(disk.contains("as the limit of its control group on the disk does (io.max): "), "{disk}");
         let timer = first_cause("p;main;ask;[recvfrom];{network};{until a timer of TCP}", &runtime);
         let whole = "Waiting for the network in ask until a timer of TCP sent a packet (a delayed acknowledgement, ";
         assert!(timer.sentence.starts_with(whole), "{}", timer.sentence);

@@ -14,9 +14,11 @@
 //! | | | it; others that end by themselves |
 //! | others ran before one of other priority | that priority | others that end by themselves |
 //! | sleep between calls that failed | why they failed | what the calls were about |
-//! | a thread that waited itself | what it waited for | events of that wait |
+//! | a thread of which nothing is known | what it did or waited for | events of that time |
+//! | a thread that ended a wait for a file | an interrupt of the disk while it ran | interrupts; disk requests |
 
 use super::leaves::{Leaf, Leaves};
+use super::truth::Need;
 use crate::model::wait_kind::{BEFORE_LOWER, IN_PHASE, LIKE_A_QUOTA, OTHER_PRIORITY, OUT_OF_TURN, POLLING};
 
 /// What may have caused the time besides the threads that are to blame.
@@ -34,8 +36,10 @@ pub(super) enum OtherReason {
     KnownPriority,
     /// A thread slept between calls that failed, and what made them fail is unknown.
     Polling,
-    /// The thread to blame waited itself, and for what is unknown.
+    /// What the thread to blame did, or what it waited for, is unknown.
     Unseen,
+    /// An interrupt of the disk while the thread to blame ran ended a wait in a call about a file.
+    DiskInterrupt,
 }
 
 impl OtherReason {
@@ -46,6 +50,10 @@ impl OtherReason {
         }
         if leaves.end_unseen() {
             return Some(OtherReason::Unseen);
+        }
+        let lacks = |need: Need| need.is_recorded(leaves.input.model) == Some(false);
+        if lacks(Need::Interrupts) && lacks(Need::DiskRequests) && leaves.wait_for_files() {
+            return Some(OtherReason::DiskInterrupt);
         }
         let is_sure = |leaf: &&Leaf| leaves.input.origins[leaf.context.index()].throttled;
         let reason = |leaf: &Leaf| match leaf.context {
@@ -101,7 +109,12 @@ impl OtherReason {
                 "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \
                  ended, and the waiting thread, or a control group around it, has another priority than usual"
             }
-            OtherReason::Unseen => "the thread that was waited for waited itself, and what for was not recorded",
+            OtherReason::Unseen => "what the thread that was waited for did meanwhile, or waited for, was not recorded",
+            OtherReason::DiskInterrupt => {
+                "an interrupt of the disk, which came while the thread ran that seems to have ended the wait, looks \
+                 the same (record irq:irq_handler_entry and irq:irq_handler_exit, or block:block_rq_issue and \
+                 block:block_rq_complete)"
+            }
             OtherReason::Polling => {
                 "a thread sleeps between calls that fail, and what makes them fail was not recorded"
             }

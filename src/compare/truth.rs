@@ -82,6 +82,9 @@ pub struct Truth {
     doubt: Option<Doubt>,
 }
 
+/// A quota counts where it caused so large a part of the time of another cause: a tenth.
+const QUOTA_PART: i64 = 10;
+
 const NONE: &str = "nothing else";
 
 /// The row of a kind; none of those of which the cause is unknown, which are places and need nothing.
@@ -118,7 +121,7 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     let is_place = row.is_none() && cause.kind.is_some();
     let own = row.and_then(|row| row.doubt);
     let unseen = if is_place { None } else { by_switches(e) };
-    unseen.or_else(|| own.and_then(|doubt| doubt(e, cause))).or_else(|| by_others(e))
+    unseen.or_else(|| own.and_then(|doubt| doubt(e, cause))).or_else(|| by_others(e)).or_else(|| by_quota(e, cause))
 }
 
 /// Each kind needs switches. Without them calls and wake-ups show some of what threads did.
@@ -136,6 +139,20 @@ fn by_interrupts(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
 /// Something else explains the time as well, and nothing in the recording excludes it.
 fn by_others(e: &Evidence<'_>) -> Option<String> {
     e.ranked.other_reason.map(|reason| reason.words().to_owned())
+}
+
+/// A quota held threads of the same executions back, as the joint ends of their waits show; it may have caused the waits
+/// that seem to be for other threads, too.
+fn by_quota(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
+    let kinds = || cause.kind.into_iter().chain(cause.parts.iter().map(|part| part.kind));
+    let others = e.ranked.causes.iter().filter(|other| other.extra_ns.saturating_mul(QUOTA_PART) >= cause.extra_ns);
+    let is_throttled = kinds().chain(others.filter_map(|other| other.kind)).any(|kind| kind == WaitKind::Throttled);
+    let is_counted = Need::Environment.is_recorded(e.groups.model) == Some(true);
+    (kinds().any(|kind| kind == WaitKind::Preempted) && is_throttled && !is_counted).then(|| {
+        "a CPU quota held threads of these executions back as well, and which of these waits for a CPU it caused was \
+         not counted (run whyslow snapshot meanwhile)"
+            .to_owned()
+    })
 }
 
 /// Who made the requests of a thread of the kernel that serves all was not recorded.
@@ -186,12 +203,17 @@ mod tests {
         }
     }
 
-    /// The verdict on waits for a thread, in a recording of some events.
+    /// The verdict on waits for a thread in `fsync`, in a recording of some events.
     fn verdict(thread: &str, events: &[&str]) -> (Verdict, Vec<String>) {
+        verdict_on("fsync", thread, events)
+    }
+
+    /// The verdict on waits for a thread in a call, in a recording of some events, and what the table says.
+    fn verdict_on(call: &str, thread: &str, events: &[&str]) -> (Verdict, Vec<String>) {
         let mut s = ModelBuilder::new(7);
         for i in 0..400 {
             let (work, extra) = (s.around(2.0), if i % 20 == 3 { 40_000_000 } else { 0 });
-            let path = format!("p;main;append;[fsync];thread {thread}@{thread}");
+            let path = format!("p;main;append;[{call}];thread {thread}@{thread}");
             s.run("x", "p", "p", 1, &[("p;main", work), (&path, extra)]);
         }
         let mut model = s.seal();
@@ -218,8 +240,18 @@ mod tests {
         let (seen, sentences) = verdict("jbd2/vda1-8", &requests);
         assert!(seen.confident, "{seen:?}");
         assert!(sentences[0].ends_with("in interrupts (not recorded) or disk requests (recorded)"), "{sentences:?}");
-        assert!(verdict("writer", &switches).0.confident);
         let blind = verdict("writer", &["sched:sched_waking"]).0;
         assert!(!blind.confident && blind.sentence.contains("unknown without switches"), "{blind:?}");
+    }
+
+    /// Twins: a wait for a file and one for a lock, which a thread ended, or an interrupt while that thread ran.
+    #[test]
+    fn no_thread_surely_ends_a_wait_for_a_file_where_a_disk_would_look_the_same() {
+        let switches = [ESSENTIAL, "sched:sched_waking"];
+        let interrupts = [ESSENTIAL, "sched:sched_waking", "irq:irq_handler_entry"];
+        let alike = verdict("writer", &switches).0;
+        assert!(!alike.confident && alike.sentence.contains("an interrupt of the disk"), "{alike:?}");
+        assert!(verdict("writer", &interrupts).0.confident);
+        assert!(verdict_on("futex", "writer", &switches).0.confident);
     }
 }

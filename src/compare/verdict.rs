@@ -8,15 +8,16 @@
 use super::causes::RankedCauses;
 use super::caveats::by_duration;
 use super::chance::{MemberValue, RandomSplits, TimedExecution, is_shifted_as_far};
-use super::dimension::{SeparatingDimension, expected, explained};
+use super::dimension::{Decides, SeparatingDimension, expected, explained};
 use super::doubt::{SIGNIFICANT, doubt, is_place};
 use super::tail::CauseTimes;
 use super::tree::{GroupPair, GroupSide, GroupSums};
 use super::words::{TotalDifference, figures, missing_fact, sentence_case, share_of_group};
-use super::{Basis, Cause, Group, GroupsOrigin, Verdict, windows};
+use super::{Basis, Cause, Dimension, Group, GroupsOrigin, Verdict, windows};
 use crate::base::figure;
 use crate::model::Model;
 use crate::model::choice::TaskChoice;
+use crate::model::metric::Metric;
 use crate::model::wait_kind::WaitKind;
 
 /// Largest part of the extra time that a dimension may explain: more is an artefact of how values are distributed.
@@ -74,7 +75,7 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
     if by_duration(e.slow, e.fast) {
         let answers = |d: &&SeparatingDimension| {
             let explains = d.explains.unwrap_or(0.0);
-            let kind_fits = cause.map_or(!d.is_field, |c| may_decide(d, c));
+            let kind_fits = cause.map_or(d.decides == Decides::All, |c| d.decides.about(c.kind));
             (0.5..=MOST_EXPLAINED).contains(&explains)
                 && kind_fits
                 && separates(e, d)
@@ -88,7 +89,8 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
     match (cause, doubt) {
         (Some(cause), None) if is_place(cause) => say(false, Basis::Place, place_sentence(e, cause, &whole)),
         (Some(cause), None) => {
-            let text = format!("{}: {}{}.", sentence_case(phrase), figures(cause, &whole), less(e));
+            let clocks = lower_frequency(e, cause);
+            let text = format!("{}: {}{}{clocks}.", sentence_case(phrase), figures(cause, &whole), less(e));
             say(true, Basis::Cause, text)
         }
         (Some(cause), Some(doubt)) => {
@@ -111,15 +113,24 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
     }
 }
 
-/// True if a dimension may be the reason of a first cause of its kind. The size of the work decides about running time
-/// alone. The CPU on which executions begin may be an effect of what they wait for, because the scheduler moves threads
-/// away from a busy CPU: it decides about running time, interrupts and pauses alone.
-fn may_decide(d: &SeparatingDimension, cause: &Cause) -> bool {
-    match cause.kind {
-        Some(WaitKind::Cpu) => true,
-        Some(WaitKind::Interrupted | WaitKind::Stolen) => !d.is_field,
-        _ => !d.is_field && d.dimension.name != "cpu",
-    }
+/// `; they ran at CPU frequencies < 3000000 kHz (95% of them, none of the fast ones)`, where that explains half of a first
+/// cause which is running time.
+fn lower_frequency(e: &Evidence<'_>, cause: &Cause) -> String {
+    let is_clock = |d: &&SeparatingDimension| d.dimension.name == Metric::CpuKhz.name();
+    let explains = |d: &&SeparatingDimension| d.explains.unwrap_or(0.0) >= 0.5 * cause.share && explains_cause(e, d);
+    let found = e.dimensions.iter().find(is_clock).filter(explains).filter(|_| cause.kind == Some(WaitKind::Cpu));
+    found.map_or_else(String::new, |d| format!("; they {}", ran_at(e, &d.dimension)))
+}
+
+/// `ran at CPU frequencies < 3000000 kHz (95% of them, none of the fast ones)`.
+fn ran_at(e: &Evidence<'_>, d: &Dimension) -> String {
+    format!("ran at CPU frequencies {} kHz {}", d.value, shares(e, d))
+}
+
+/// `(95% of them, none of the fast ones)`, of the executions that have the value of a dimension.
+fn shares(e: &Evidence<'_>, d: &Dimension) -> String {
+    let slow = share_of_group(d.slow_share, e.slow.members.len());
+    format!("({slow} of them, {} of the fast ones)", share_of_group(d.fast_share, e.fast.members.len()))
 }
 
 /// `; other parts take 1.2 ms less`, if that is a tenth of the extra time.
@@ -242,18 +253,14 @@ fn dimension_sentence(e: &Evidence<'_>, d: &SeparatingDimension) -> String {
     let explains = d.explains.unwrap_or(0.0);
     let (explained, whole) = (figure::time(explains * e.extra_ns as f64), figure::time(e.extra_ns as f64));
     let d = &d.dimension;
-    let are = match d.name.as_str() {
-        "cpu" => "began on",
-        name if name.starts_with("field.") => "have",
-        _ => "are of",
+    let what = match d.name.as_str() {
+        "cpu" => format!("began on cpu {} {}", d.value, shares(e, d)),
+        "cpu_khz" => ran_at(e, d),
+        name if name.starts_with("field.") => format!("have {name} {} {}", d.value, shares(e, d)),
+        name => format!("are of {name} {} {}", d.value, shares(e, d)),
     };
     format!(
-        "The slow executions {are} {} {} ({} of them, {} of the fast ones), which explains {explained} of {whole} \
-         extra{}.",
-        d.name,
-        d.value,
-        share_of_group(d.slow_share, e.slow.members.len()),
-        share_of_group(d.fast_share, e.fast.members.len()),
+        "The slow executions {what}, which explains {explained} of {whole} extra{}.",
         TotalDifference::new(e.groups, e.extra_ns).share(explains),
     )
 }

@@ -2,7 +2,10 @@
 //! the interface say the same.
 
 use super::across::Common;
-use super::kept::{WaitManner, cpu_paused, held_back, kept_from_running, let_go_on, stopped, tcp_timer, throttled};
+use super::kept::{
+    WaitManner, before_disk, cpu_paused, disk_idle, held_back, kept_from_running, let_go_on, stopped, tcp_timer,
+    throttled,
+};
 use super::naming::PartName;
 use super::tree::GroupPair;
 use super::{Cause, CausePart, Culprit};
@@ -23,7 +26,8 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         Some(kept) => kept_from_running(kept, named.quota.as_deref()),
         None => doing(*activity, function.as_deref(), named.manner),
     };
-    let tcp = tcp_timer(named.manner);
+    let (tcp, idle) = (tcp_timer(named.manner), disk_idle(named.idle_disk));
+    let ran = if *activity == Some(WaitKind::Disk) { ran + &idle } else { ran };
     let precedence = named.precedence.unwrap_or_default();
     let inside = function.map_or_else(String::new, |f| format!(" (in {f})"));
     let who = match parties {
@@ -49,8 +53,11 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         }
         (WaitKind::Preempted, Blame::NoThread) => "waiting for a CPU".into(),
         (WaitKind::Interrupted, _) => "paused while interrupt handlers ran".into(),
-        (WaitKind::Disk, Blame::NoThread) => format!("waiting for the disk{within}"),
-        (WaitKind::Disk, _) => format!("waiting for the disk{within} while {who}{inside} kept it busy"),
+        (WaitKind::Disk, _) if matches!(named.manner, WaitManner::DiskIdle | WaitManner::DiskLimit) => {
+            before_disk(named.manner, &within)
+        }
+        (WaitKind::Disk, Blame::NoThread) => format!("waiting for the disk{within}{idle}"),
+        (WaitKind::Disk, _) => format!("waiting for the disk{within} while {who}{inside} kept it busy{idle}"),
         (WaitKind::Network, Blame::One) => format!("waiting{within} over the network for {who}{ran}{tcp}"),
         (WaitKind::Network, Blame::Program) => {
             let (program, thread) = (by.process.as_deref().unwrap_or("a program"), by.thread.as_deref().unwrap_or(""));
@@ -334,22 +341,8 @@ mod tests {
             ..Culprit::default()
         };
         let context = ContextId::at(0);
-        PartName {
-            context,
-            by,
-            site: site.to_owned(),
-            blame: Blame::One,
-            through: None,
-            parties,
-            activity: Some(WaitKind::Cpu),
-            manner: WaitManner::Plain,
-            kept: None,
-            idle_cpus: None,
-            quota: None,
-            precedence: None,
-            sender: None,
-            polled: None,
-        }
+        let named = PartName::new(context, by, site.to_owned(), parties);
+        PartName { blame: Blame::One, activity: Some(WaitKind::Cpu), ..named }
     }
 
     #[test]

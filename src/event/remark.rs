@@ -1,4 +1,4 @@
-//! What events say of a thread beside its states: its priority, work of the kernel on its behalf, signals.
+//! What events say of a thread or a CPU beside its states: priority, work of the kernel, signals, frequency.
 //!
 //! No state depends on them. They are rare, but for priorities, of which only changes are kept; so they are a table of
 //! their own (`state/kernel/remarks.rs`), which `analysis/remarks.rs` reads. ALGORITHMS.md 5.4.
@@ -110,6 +110,13 @@ pub enum RemarkKind {
     Retransmits,
     /// The control group of the thread has used up its CPU quota.
     Throttled,
+    /// A CPU has another frequency from now on, whatever runs there.
+    Frequency {
+        /// Its number.
+        cpu: u16,
+        /// The frequency.
+        khz: u32,
+    },
 }
 
 /// A remark on a thread.

@@ -36,6 +36,24 @@ const TIMED: [&str; 11] = [
 /// Calls that return `EAGAIN` when a timer ended them.
 const RETRIED: [&str; 5] =
     ["rt_sigtimedwait", "rt_sigtimedwait_time64", "sigtimedwait", "semtimedop", "semtimedop_time64"];
+/// Calls about files alone: no pipe, socket or terminal takes them.
+const FILES: [&str; 15] = [
+    "pread64",
+    "preadv",
+    "preadv2",
+    "pwrite64",
+    "pwritev",
+    "pwritev2",
+    "fsync",
+    "fdatasync",
+    "sync",
+    "syncfs",
+    "sync_file_range",
+    "msync",
+    "ftruncate",
+    "fallocate",
+    "getdents64",
+];
 const EAGAIN: i64 = -11;
 const ETIME: i64 = -62;
 const ETIMEDOUT: i64 = -110;
@@ -48,6 +66,11 @@ pub fn is_sleep(call: &str) -> bool {
 /// True for a call that waits until some of many descriptors are ready.
 pub fn is_poll(call: &str) -> bool {
     POLLS.contains(&call)
+}
+
+/// True for a call that waits for a disk, or for a lock of the kernel on the way to it, if it waits.
+pub fn is_of_file(call: &str) -> bool {
+    FILES.contains(&call)
 }
 
 /// True where a timer ended a call with this result.

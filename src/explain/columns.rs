@@ -53,6 +53,7 @@ impl MetricColumns {
             Metric::Threads,
             Metric::Paused,
             Metric::Interleaved,
+            Metric::CpuKhz,
             Metric::Trace,
         ];
         let times = WaitKind::ALL.into_iter().filter(|kind| kind.has_metric()).map(Metric::Time);
@@ -103,6 +104,7 @@ impl MetricColumns {
                 Metric::Threads => counts.threads,
                 Metric::Paused => counts.paused.unwrap_or(ABSENT),
                 Metric::Interleaved => counts.interleaved.unwrap_or(ABSENT),
+                Metric::CpuKhz => counts.cpu_khz.unwrap_or(ABSENT),
                 Metric::Trace => i64::from(trace.raw()),
                 Metric::Process | Metric::Thread | Metric::Tid | Metric::Host | Metric::CpuId | Metric::Image => ABSENT,
                 Metric::Type | Metric::Errno | Metric::Rank | Metric::Role | Metric::Group => ABSENT,

@@ -187,6 +187,7 @@ impl Delayed<'_> {
         };
         let held: Vec<&Contribution> = row.iter().filter(is_inside).filter(|c| on_way(c, threads)).collect();
 
+        let context = held.iter().max_by_key(|c| (c.ns, Reverse(c.context))).map(|c| c.context);
         let (mut steps, named) = self.source_steps(delay, &way, &held)?;
         let thread_links: Vec<usize> = (0..links.len()).filter(|at| chains.get(links[*at]).link.is_thread()).collect();
         for hop in (0..threads.saturating_sub(1)).rev() {
@@ -221,6 +222,7 @@ impl Delayed<'_> {
             execution: Some(delay.execution),
             origin: thread.unwrap_or_else(|| self.contributions.name(self.model, delay.execution)).to_owned(),
             function: None,
+            context,
             excess_ns: delay.excess_ns,
             affected_ns: delay.excess_ns,
             messages: (threads as u64).saturating_sub(1),

@@ -263,6 +263,7 @@ pub(super) fn add(differences: Vec<RouteDelay>, anomalies: &mut Vec<Anomaly>, pa
             execution: number,
             origin,
             function: None,
+            context: None,
             excess_ns: step.excess_ns,
             // Only an execution is known to have waited for it.
             affected_ns: if number.is_some() { cost } else { 0 },

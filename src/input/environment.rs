@@ -9,9 +9,9 @@ use crate::base::mapped::open_regular;
 use crate::base::notice::Notice;
 use crate::base::time::Ns;
 use crate::model::environment::{
-    CPU_GROUP, CPUS_ALLOWED, ControlGroup, CpuQuota, ENVIRONMENT_FILE, Environment, EnvironmentLine, NR_THROTTLED,
-    PERIOD_US, PRIORITY, QUOTA_US, STEAL_MS, SampledTable, SampledValue, SampledValues, THROTTLED_US, ThreadSetting,
-    ThreadSettings, ThrottleCount, WEIGHT,
+    CPU_GROUP, CPUS_ALLOWED, ControlGroup, CpuQuota, DISK_GROUP, DISK_LIMITS, ENVIRONMENT_FILE, Environment,
+    EnvironmentLine, NR_THROTTLED, PERIOD_US, PRIORITY, QUOTA_US, STEAL_MS, SampledTable, SampledValue, SampledValues,
+    THROTTLED_US, ThreadSetting, ThreadSettings, ThrottleCount, WEIGHT,
 };
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -164,6 +164,7 @@ impl ReadEnvironment {
         if count(values, WEIGHT).is_some_and(|weight| !USUAL_WEIGHTS.contains(&weight)) {
             group.has_usual_weight = false;
         }
+        group.limits_disk |= text(values, DISK_LIMITS).is_some_and(|limits| limits != "max");
         let is_new = group.counts.last().is_none_or(|last| ThrottleCount { line, ..*last } != now);
         // Counters of a group that has none say nothing.
         let counts = values.contains_key(NR_THROTTLED) || !group.counts.is_empty() || quota.is_some();
@@ -181,11 +182,15 @@ impl ReadEnvironment {
     ) {
         for (id, values) in table {
             let Ok(id) = id.parse::<i32>() else { continue };
-            let group = text(values, CPU_GROUP).map(|path| self.number(path).number);
+            let mut group = |name| text(values, name).map(|path| self.number(path).number);
+            let (group, disk_group) = (group(CPU_GROUP), group(DISK_GROUP));
             let settings = which(&mut self.whole).entry(id).or_default();
             let mut changes = 1;
             if let Some(group) = group {
                 changes += note(&mut settings.group, line, group);
+            }
+            if let Some(group) = disk_group {
+                changes += note(&mut settings.disk_group, line, group);
             }
             if let Some(allowed) = text(values, CPUS_ALLOWED).and_then(cpus) {
                 changes += allowed.len() + note(&mut settings.allowed, line, allowed);

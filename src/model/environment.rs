@@ -25,6 +25,10 @@ pub const THROTTLED_US: &str = "throttled_us";
 pub const WEIGHT: &str = "weight";
 /// Of a process or thread: the control group that limits its CPU.
 pub const CPU_GROUP: &str = "cpu_group";
+/// Of a process or thread: the control group that limits its use of disks.
+pub const DISK_GROUP: &str = "io_group";
+/// Limits of a control group on disks: `254:0 rbps=4194304`; `max` where it has none.
+pub const DISK_LIMITS: &str = "io.max";
 /// Of a process or thread: the CPUs on which it may run, `0-3,8`.
 pub const CPUS_ALLOWED: &str = "cpus_allowed";
 /// Of a process or thread: its nice value and scheduling policy, `0 other`.
@@ -152,6 +156,8 @@ pub struct ControlGroup {
     pub counts: Vec<ThrottleCount>,
     /// True while its part of the CPU was always that of a group of which nothing was said.
     pub has_usual_weight: bool,
+    /// True if it ever had a limit on a disk.
+    pub limits_disk: bool,
 }
 
 /// What is known of a thread or process from a line on.
@@ -168,6 +174,8 @@ pub struct ThreadSetting<T> {
 pub struct ThreadSettings {
     /// Its control group, a position among the groups.
     pub group: Vec<ThreadSetting<u32>>,
+    /// The control group that limits its use of disks.
+    pub disk_group: Vec<ThreadSetting<u32>>,
     /// The CPUs on which it may run, ascending and apart: first and last of each run of numbers.
     pub allowed: Vec<ThreadSetting<Vec<(u32, u32)>>>,
     /// True for nice 0 and the policy of a usual thread.

@@ -80,6 +80,8 @@ pub enum Metric {
     Paused,
     /// Mean running time of the executions that took turns with a long one on its CPU.
     Interleaved,
+    /// Mean frequency of the CPUs while the threads on the critical path ran, in kHz.
+    CpuKhz,
     /// Which trace.
     Trace,
     /// The name of its process.
@@ -122,6 +124,7 @@ impl Metric {
             Metric::Threads,
             Metric::Paused,
             Metric::Interleaved,
+            Metric::CpuKhz,
             Metric::Trace,
             Metric::Process,
             Metric::Thread,
@@ -173,6 +176,7 @@ impl Metric {
             Metric::Threads => "threads".into(),
             Metric::Paused => "paused".into(),
             Metric::Interleaved => "interleaved".into(),
+            Metric::CpuKhz => "cpu_khz".into(),
             Metric::Trace => "trace".into(),
             Metric::Process => "process".into(),
             Metric::Thread => "thread".into(),
@@ -197,8 +201,8 @@ impl Metric {
             Metric::Duration | Metric::Start | Metric::Elapsed | Metric::End => Unit::Ns,
             Metric::Time(_) | Metric::Other | Metric::Paused | Metric::Interleaved => Unit::Ns,
             Metric::BytesRead | Metric::BytesWritten => Unit::Bytes,
-            Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::Execution => Unit::Count,
-            Metric::Field(_) | Metric::Perf(_) => Unit::Count,
+            Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::CpuKhz => Unit::Count,
+            Metric::Field(_) | Metric::Perf(_) | Metric::Execution => Unit::Count,
             Metric::Trace | Metric::Process | Metric::Thread | Metric::Image => Unit::Name,
             Metric::Tid | Metric::Host | Metric::CpuId => Unit::Name,
             Metric::Type | Metric::Errno | Metric::Rank | Metric::Role | Metric::Group => Unit::Name,

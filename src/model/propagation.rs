@@ -3,6 +3,7 @@
 use crate::base::time::Ns;
 use crate::base::time::Span;
 use crate::model::carrier::Carrier;
+use crate::model::context::ContextId;
 use crate::model::event_kind::EventKind;
 
 /// A source that is system noise and not the program's work, as far as the recording shows.
@@ -68,6 +69,8 @@ pub struct PropagationPath {
     pub origin: String,
     /// The source's function from its other delays, if the stacks of this one do not show it.
     pub function: Option<String>,
+    /// The context of the executions' model in which the source spent most of it; `None` outside of executions.
+    pub context: Option<ContextId>,
     /// Excess of the source over its usual time.
     pub excess_ns: Ns,
     /// The delay that the source caused in all its victims, on all its paths.

@@ -24,7 +24,7 @@ pub const ESSENTIAL: &str = "sched:sched_switch";
 pub const SYSTEM_CALLS: [&str; 2] = ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit"];
 
 /// All questions, the most important first.
-pub const TOPICS: [Topic; 12] = [
+pub const TOPICS: [Topic; 13] = [
     Topic {
         question: "who ran",
         events: &[ESSENTIAL],
@@ -123,6 +123,12 @@ pub const TOPICS: [Topic; 12] = [
         cost: "an event for each lost packet",
         without: "a lost packet looks like a partner that answers late",
     },
+    Topic {
+        question: "CPU frequencies",
+        events: &["power:cpu_frequency"],
+        cost: "an event for each change",
+        without: "a CPU that runs slower looks like a program that computes more",
+    },
 ];
 
 /// Without any event of the kernel.
@@ -171,12 +177,13 @@ pub struct OptionTopic {
     pub without: &'static str,
 }
 
-/// LTTng's name of a kernel event: `irq`, `timer`, `net` and `writeback` stay as prefixes, other systems are left out.
+/// LTTng's name of a kernel event: `irq`, `timer`, `net`, `power` and `writeback` stay as prefixes, other systems are
+/// left out.
 pub fn lttng_name(event: &str) -> String {
     match event.split_once(':') {
         Some(("irq", name)) if !name.starts_with("irq_") => format!("irq_{name}"),
         Some(("timer", name)) => format!("timer_{name}"),
-        Some(("writeback", name)) => format!("writeback_{name}"),
+        Some((system @ ("writeback" | "power"), name)) => format!("{system}_{name}"),
         Some(("net", name)) if !name.starts_with("net_") => format!("net_{}", name.replacen("netif", "if", 1)),
         Some((_, name)) => name.to_owned(),
         None => event.to_owned(),
@@ -202,6 +209,7 @@ mod tests {
             ("timer:hrtimer_expire_entry", "timer_hrtimer_expire_entry"),
             ("net:net_dev_queue", "net_dev_queue"),
             ("net:netif_receive_skb", "net_if_receive_skb"),
+            ("power:cpu_frequency", "power_cpu_frequency"),
             ("block:block_rq_issue", "block_rq_issue"),
         ] {
             assert_eq!(lttng_name(kernel), lttng);

@@ -1,9 +1,9 @@
 //! Output for people and programs: text, JSON, the terminal interface and pictures of it. Views only read.
 
-pub mod agreement;
 pub mod anomalies;
 pub mod archive;
 mod choice_text;
+pub mod compared_causes;
 pub mod diff_parts;
 pub mod execution_text;
 pub mod executions;

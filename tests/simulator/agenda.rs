@@ -19,6 +19,8 @@ pub(super) enum Action {
     Stall(usize, Ns),
     /// It goes on, and was paused for so long.
     GoOn(usize, Ns),
+    /// The CPU has another frequency: programs take so many tenths of their time at its highest.
+    Clock(usize, Ns),
     /// A line of counters is due, with this number.
     Sample(u64),
 }
@@ -32,7 +34,8 @@ impl Action {
             | Action::Handle(cpu)
             | Action::Reschedule(cpu)
             | Action::Tick(cpu) => Some(*cpu),
-            Action::Period(_) | Action::Stall(..) | Action::GoOn(..) | Action::Sample(_) => None,
+            Action::Period(_) | Action::Stall(..) | Action::GoOn(..) | Action::Clock(..) => None,
+            Action::Sample(_) => None,
         }
     }
 }

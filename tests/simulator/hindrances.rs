@@ -115,7 +115,9 @@ impl Shop {
             }
             let work = dice.about(delay);
             match plant {
-                Plant::Tickless if dice.once_in(RARE) => ops.push(Op::Call("rebuild_index", vec![Op::Run(work)])),
+                Plant::Tickless | Plant::EvenFrequency if dice.once_in(RARE) => {
+                    ops.push(Op::Call("rebuild_index", vec![Op::Run(work)]))
+                }
                 Plant::Reclaim if dice.once_in(RARE) => {
                     ops.push(Op::Call("fill_cache", vec![Op::Fault(Fault::Reclaim, work)]));
                 }
@@ -145,6 +147,8 @@ impl Shop {
             Plant::Bound | Plant::Crowd => self.pack(),
             Plant::Frozen | Plant::Stopped => self.halt(),
             Plant::Inversion | Plant::SlowHolder => self.keep(),
+            Plant::LowFrequency => self.change_clocks(40),
+            Plant::EvenFrequency => self.change_clocks(11),
             _ => {}
         }
     }
@@ -201,6 +205,21 @@ impl Shop {
             while at < self.length {
                 let length = self.dice.about(self.delay).max(32 * MS);
                 self.machine.steal(cpu, at, length);
+                at += self.dice.about(every) + length;
+            }
+        }
+        self.crowd_if_busy();
+    }
+
+    /// About one request in twenty meets a lower frequency, at which it takes `slowness` tenths of its time.
+    fn change_clocks(&mut self, slowness: Ns) {
+        let every = self.base * 66;
+        for cpu in self.own.clone() {
+            self.machine.slow_down(cpu, 0, 1, slowness);
+            let mut at = self.dice.about(every / 2);
+            while at < self.length {
+                let length = self.dice.about(self.base * 5);
+                self.machine.slow_down(cpu, at, length, slowness);
                 at += self.dice.about(every) + length;
             }
         }

@@ -128,6 +128,8 @@ struct Cpu {
     stolen: Ns,
     /// It has no tick while one thread is to run.
     tickless: bool,
+    /// In tenths, how many times as long programs take there as at its highest frequency; 0 where that never changed.
+    slowness: Ns,
 }
 
 #[derive(Default)]
@@ -391,6 +393,7 @@ impl Machine {
                 Action::Period(group) => self.period(group),
                 Action::Stall(cpu, length) => self.stall(cpu, length),
                 Action::GoOn(cpu, length) => self.go_on(cpu, length),
+                Action::Clock(cpu, slowness) => self.change_clock(cpu, slowness),
                 Action::Sample(number) => self.sample(number),
             }
         }

@@ -30,6 +30,8 @@ pub(super) fn as_perf(mut event: Event, stacks: bool) -> Event {
         format!("irq_vectors:{vector}")
     } else if let Some(timer) = stem("timer_") {
         format!("timer:{timer}")
+    } else if let Some(power) = stem("power_") {
+        format!("power:{power}")
     } else if event.name.starts_with("irq_softirq") {
         format!("irq:{}", &event.name[4..])
     } else if event.name == "net_if_receive_skb" {

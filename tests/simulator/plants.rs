@@ -49,6 +49,10 @@ pub enum Plant {
     Reclaim,
     /// Memory must be cleared for some requests.
     Clearing,
+    /// The frequency of the CPUs is a quarter now and then.
+    LowFrequency,
+    /// Some requests compute, and the frequency of the CPUs changes a little now and then.
+    EvenFrequency,
 }
 
 impl Plant {
@@ -66,7 +70,7 @@ impl Plant {
 
     /// Reasons for which a thread does not run although it could, and for each a twin: the same surface, and another
     /// cause.
-    pub const HINDRANCES: [Plant; 13] = [
+    pub const HINDRANCES: [Plant; 15] = [
         Plant::Quota,
         Plant::QuotaOfThreads,
         Plant::PeriodicNeighbour,
@@ -80,6 +84,8 @@ impl Plant {
         Plant::SlowHolder,
         Plant::Reclaim,
         Plant::Clearing,
+        Plant::LowFrequency,
+        Plant::EvenFrequency,
     ];
 
     /// In the words of `explain --json`.
@@ -91,6 +97,7 @@ impl Plant {
             Plant::Preemption | Plant::PeriodicNeighbour | Plant::Bound | Plant::Crowd => "preempted",
             Plant::Sleep => "blocked.timer",
             Plant::Cpu | Plant::Tickless | Plant::Reclaim | Plant::Clearing => "cpu",
+            Plant::LowFrequency | Plant::EvenFrequency => "cpu",
             Plant::Backend => "blocked.network",
             Plant::Interrupts => "interrupted",
             Plant::Quota | Plant::QuotaOfThreads => "throttled",
@@ -114,7 +121,7 @@ impl Plant {
             Plant::SlowHolder => Some("keeper"),
             Plant::None | Plant::Sleep | Plant::Cpu | Plant::Interrupts => None,
             Plant::Quota | Plant::QuotaOfThreads | Plant::Steal | Plant::Tickless => None,
-            Plant::Reclaim | Plant::Clearing => None,
+            Plant::Reclaim | Plant::Clearing | Plant::LowFrequency | Plant::EvenFrequency => None,
         }
     }
 
@@ -132,6 +139,8 @@ impl Plant {
             Plant::None | Plant::Interrupts | Plant::Frozen | Plant::Stopped => &[],
             // No tick samples the function.
             Plant::Quota | Plant::QuotaOfThreads | Plant::Steal | Plant::Tickless => &[],
+            Plant::LowFrequency => &[],
+            Plant::EvenFrequency => &["rebuild_index"],
         }
     }
 
@@ -145,6 +154,8 @@ impl Plant {
             Plant::SlowHolder => (None, &["render"]),
             Plant::Reclaim => (Some("direct reclaim"), &[]),
             Plant::Clearing => (Some("cleared the pages"), &["reclaim"]),
+            Plant::LowFrequency => (Some("CPU frequencies"), &[]),
+            Plant::EvenFrequency => (None, &["frequencies"]),
             _ => (None, &[]),
         }
     }
@@ -176,6 +187,7 @@ impl Plant {
                 Plant::Reclaim | Plant::Clearing => !manner.kernel_stacks,
                 Plant::None | Plant::Preemption | Plant::Cpu | Plant::Tickless => false,
                 Plant::PeriodicNeighbour | Plant::Bound | Plant::Crowd => false,
+                Plant::LowFrequency | Plant::EvenFrequency => false,
             }
     }
 }

@@ -1,6 +1,7 @@
 //! The scheduler: run queues by CPU and priority, time slices, placement of woken threads, stealing by idle CPUs.
 
 use super::ctf_writer::Value;
+use super::stalls::TENTHS;
 use super::truth::What;
 use super::{Action, Machine, SLICE, State};
 use std::borrow::Cow;
@@ -122,7 +123,7 @@ impl Machine {
         let spent = self.now - since;
         self.threads[current].left -= spent;
         if let Some(super::Step::Spend(left)) = self.threads[current].steps.front_mut() {
-            *left -= spent;
+            *left -= spent * TENTHS / self.cpus[cpu].slowness.max(TENTHS);
         }
         self.charge(cpu, current, spent);
     }
@@ -131,7 +132,7 @@ impl Machine {
     pub(super) fn resume(&mut self, cpu: usize) {
         let Some(current) = self.cpus[cpu].current else { return };
         let left: Ns = match self.threads[current].steps.front() {
-            Some(super::Step::Spend(left)) => (*left).max(0),
+            Some(super::Step::Spend(left)) => (*left).max(0) * self.cpus[cpu].slowness.max(TENTHS) / TENTHS,
             _ => 0,
         };
         self.cpus[cpu].spending = Some(self.now);

@@ -1,12 +1,17 @@
-//! CPUs that are paused while others go on, as a hypervisor that gives them to another machine makes them; and
-//! processes that are frozen or stopped until another thread lets them go on.
+//! CPUs that are paused while others go on, as a hypervisor that gives them to another machine makes them; CPUs whose
+//! frequency is lower for a while; and processes that are frozen or stopped until another thread lets them go on.
 
+use super::ctf_writer::Value;
 use super::interrupts::Interrupt;
 use super::program::{Carrier, Reason, Step};
 use super::truth::What;
 use super::{Action, Machine, Process};
 use whyslow::base::time::Ns;
 
+/// A CPU's slowness at its highest frequency.
+pub(super) const TENTHS: Ns = 10;
+/// The highest frequency.
+const HIGHEST_KHZ: Ns = 3_000_000;
 /// How long later a CPU that runs no thread is tried again.
 const AGAIN: Ns = 300_000;
 
@@ -20,6 +25,27 @@ impl Machine {
     /// A CPU is paused for so long from `at` on, or from when it next runs a thread.
     pub fn steal(&mut self, cpu: usize, at: Ns, length: Ns) {
         self.later(self.now + at, Action::Stall(cpu, length));
+    }
+
+    /// Programs take `slowness` tenths of their time on a CPU for so long from `at` on, because its frequency is lower.
+    pub fn slow_down(&mut self, cpu: usize, at: Ns, length: Ns, slowness: Ns) {
+        self.later(self.now + at, Action::Clock(cpu, slowness));
+        self.later(self.now + at + length, Action::Clock(cpu, TENTHS));
+    }
+
+    pub(super) fn change_clock(&mut self, cpu: usize, slowness: Ns) {
+        let runs = self.cpus[cpu].spending.is_some();
+        self.pause(cpu);
+        self.cpus[cpu].slowness = slowness;
+        let khz = HIGHEST_KHZ * TENTHS / slowness;
+        self.emit(
+            cpu,
+            "power_cpu_frequency",
+            vec![("state", Value::U32(khz as u32)), ("cpu_id", Value::U32(cpu as u32))],
+        );
+        if runs {
+            self.resume(cpu);
+        }
     }
 
     /// The scheduler's tick leaves a CPU alone that has one thread to run.

@@ -137,3 +137,21 @@ fn nothing_is_said_where_the_clock_stops_for_another_reason() {
     // Too few to know the period.
     assert_eq!(Busy::new().run("timer", 500_000, &every(MS, (1..5).chain(90..94))).found(), []);
 }
+
+#[test]
+fn pauses_do_not_hide_the_clock_that_shows_them() {
+    // Nine distances of a period, and two for each that are of pauses.
+    let ticks = |n: Ns| [n * 100, n * 100 + 30 + n, n * 100 + 70 + 2 * n, n * 100 + 71 + 2 * n];
+    let all: Vec<Ns> = (0..9).flat_map(ticks).map(|n| (n + 1) * MS).collect();
+    assert_eq!(Busy::new().run("local_timer", 500_000, &all).found().len(), 26);
+}
+
+#[test]
+fn a_long_time_without_irregular_timers_is_a_doubtful_pause() {
+    let irregular: Vec<Ns> = (1..60).map(|n| n * n * 20_000).collect();
+    let pause = irregular.last().unwrap() + 30 * MS;
+    let all = [irregular, vec![pause]].concat();
+    let found = Busy::new().run("hrtimer", 1_000, &all).watch.finish();
+    assert!(found.sure.is_empty(), "{found:?}");
+    assert_eq!(found.doubtful.into_values().flatten().count(), 1);
+}

@@ -2,7 +2,8 @@
 //!
 //! In: a segment of a path in which its thread waited for a CPU or a disk. Out: its time below the wait, by the threads
 //! that ran on the CPU or had requests in flight meanwhile. Time in which the CPU was idle, for longer than a wake-up
-//! takes, is apart: no thread kept this one from running, so it was held back. Between a long wait for a CPU and the
+//! takes, is apart: no thread kept this one from running, so it was held back; so is time in which the disk had no
+//! request. Between a long wait for a CPU and the
 //! threads that ran there are its circumstances: other CPUs that were idle, and an end out of turn. Cost:
 //! linear in the runs of the CPU, or the requests, in the segment. ALGORITHMS.md sections 5.3 and 5.4.
 
@@ -14,8 +15,8 @@ use crate::analysis::surroundings::is_among;
 use crate::base::time::{Ns, Span};
 use crate::model::carrier::Carrier;
 use crate::model::wait_kind::{
-    BEFORE_LOWER, BEHIND_PRIORITY, BEHIND_REAL_TIME, HYPERVISOR, IDLE_CPU, IDLE_NO_QUOTA, IN_PHASE, LIKE_A_QUOTA,
-    NO_STEAL, OTHER_PRIORITY, OUT_OF_TURN, WaitKind,
+    BEFORE_LOWER, BEHIND_PRIORITY, BEHIND_REAL_TIME, HYPERVISOR, IDLE_CPU, IDLE_DISK, IDLE_LIMITED_DISK, IDLE_NO_QUOTA,
+    IN_PHASE, LIKE_A_QUOTA, NO_STEAL, OTHER_PRIORITY, OUT_OF_TURN, WaitKind,
 };
 use crate::state::timeline::{CpuRun, HostId, SegmentKind, Thread, ThreadId};
 use smallvec::SmallVec;
@@ -259,8 +260,16 @@ impl Walk<'_, '_> {
         let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Disk, None));
         let timeline = self.sources.timeline;
         let host = timeline.thread(segment.thread).map(|t| t.host);
-        let shares = host.map(|host| self.sources.disk.shares(host, segment.thread, segment.span));
+        let disk = self.sources.disk;
+        let shares = host.map(|host| disk.shares(host, segment.thread, segment.span));
         let mut left = segment.span.len() as u64;
+        let idle = host.map_or(0, |host| disk.idle(host, segment.thread, segment.span, LONGEST_WAKE_UP));
+        if idle > 0 {
+            let name = if self.limits_disk(host, segment) { IDLE_LIMITED_DISK } else { IDLE_DISK };
+            let held = self.outline.child(Some(wait), OutlineStep::Named(WaitKind::Disk, name));
+            self.add(held, idle as u64);
+            left = left.saturating_sub(idle as u64);
+        }
         for share in shares.unwrap_or_default() {
             let Some((id, other)) = share.thread.and_then(|id| Some((id, timeline.thread(id)?))) else { continue };
             let step = OutlineStep::Thread(WaitKind::Disk, self.name_at(other, share.since));
@@ -274,5 +283,13 @@ impl Walk<'_, '_> {
             left = left.saturating_sub(share.ns);
         }
         self.add(wait, left);
+    }
+
+    /// True if a control group of the thread is known to have a limit on a disk.
+    fn limits_disk(&self, host: Option<HostId>, segment: &PathSegment) -> bool {
+        let pauses = host.and_then(|host| self.sources.pauses.get(host.index()));
+        let known = pauses.and_then(|pauses| pauses.throttling.surroundings());
+        let thread = self.sources.timeline.thread(segment.thread);
+        known.zip(thread).is_some_and(|(known, thread)| known.limits_disk(thread, segment.span.end))
     }
 }

@@ -158,6 +158,21 @@ fn accumulate_divides_a_disk_wait_among_the_waiting_threads() {
     assert_eq!(tree.get("A;B;thread 2;X;[blocked.disk]"), None);
 }
 
+/// Something above the disk holds a request back for 40 of 50 ms.
+#[test]
+fn accumulate_sets_time_apart_in_which_the_disk_had_no_request() {
+    const MS: Ns = 1_000_000;
+    let mut builder = TimelineBuilder::new(2);
+    builder.segment(1, 0, 50 * MS, SegmentKind::Disk, 0);
+    builder.request(40 * MS, 49 * MS, 1).request(44 * MS, 49 * MS, 2);
+    let wanted = [
+        ("[blocked.disk];[disk idle]", 40_000_000),
+        ("[blocked.disk]", 7_500_000),
+        ("[blocked.disk];thread 2", 2_500_000),
+    ];
+    expect(tree(&builder, 1, 0, 50 * MS), &wanted);
+}
+
 #[test]
 fn accumulate_tells_sleeps_between_calls_that_fail() {
     const EAGAIN: i64 = -11;

@@ -223,6 +223,11 @@ impl Payload<'_, '_> {
                 let stops = STOP_SIGNALS.contains(&self.values.number(self.slot(0)));
                 stops.then(|| Kind::Remark(RemarkKind::Stops(self.id(1))))
             }
+            Shape::Frequency => {
+                let khz = u32::try_from(self.word(0)?).ok().filter(|khz| *khz > 0)?;
+                let cpu = self.values.cpu(self.slot(1));
+                (cpu != u16::MAX).then_some(Kind::Remark(RemarkKind::Frequency { cpu, khz }))
+            }
             _ => None,
         }
     }

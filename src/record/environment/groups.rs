@@ -6,15 +6,24 @@
 
 use super::{GroupPaths, named_counts, pressure, text};
 use crate::model::environment::{
-    NR_THROTTLED, PERIOD_US, QUOTA_US, SampledTable, SampledValue, SampledValues, THROTTLED_US, WEIGHT,
+    DISK_LIMITS, NR_THROTTLED, PERIOD_US, QUOTA_US, SampledTable, SampledValue, SampledValues, THROTTLED_US, WEIGHT,
 };
 use std::path::{Path, PathBuf};
 
 /// Groups of a line, with those around them.
 pub(super) const MOST_GROUPS: usize = 256;
 
-/// Controllers whose values are read.
-const CONTROLLERS: [&str; 2] = ["cpu", "memory"];
+/// Controllers whose values are read, and their names in version 1.
+const CONTROLLERS: [(&str, &str); 3] = [("cpu", "cpu"), ("memory", "memory"), ("io", "blkio")];
+/// Files of limits on disks in version 1, and the names of these limits in `io.max` of version 2.
+const DISK_LIMIT_FILES: [(&str, &str); 4] = [
+    ("blkio.throttle.read_bps_device", "rbps"),
+    ("blkio.throttle.write_bps_device", "wbps"),
+    ("blkio.throttle.read_iops_device", "riops"),
+    ("blkio.throttle.write_iops_device", "wiops"),
+];
+/// Characters of all limits of a group on disks that are kept.
+const LONGEST_LIMITS: usize = 256;
 /// Figures of `memory.stat` in version 2, and in version 1.
 const MEMORY_STAT: [&str; 9] = [
     "anon",
@@ -66,7 +75,7 @@ impl Hierarchies {
 
     /// By controller: the group of a process or thread, from the lines of its `cgroup` file.
     pub fn of_thread(&self, lines: &str) -> Vec<(&'static str, String)> {
-        let named = CONTROLLERS.map(|controller| (controller, self.group(lines, controller)));
+        let named = CONTROLLERS.map(|(name, controller)| (name, self.group(lines, controller)));
         named.into_iter().filter_map(|(controller, group)| Some((controller, group?))).collect()
     }
 
@@ -169,10 +178,33 @@ fn values(folder: &Path) -> SampledValues {
     {
         limit.map(|limit| values.insert(name.to_owned(), limited(&limit)));
     }
+    if let Some(limits) = disk_limits(read) {
+        values.insert(DISK_LIMITS.to_owned(), SampledValue::Text(limits));
+    }
     for of in ["cpu", "memory", "io"] {
         pressure(&read(&format!("{of}.pressure")).unwrap_or_default(), of, &mut values);
     }
     values
+}
+
+/// The limits on disks, `max` where there are none; `None` where the group has no such files. `read` reads a file.
+fn disk_limits(read: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let all = match read("io.max") {
+        // The kernel leaves out devices without a limit.
+        Some(all) => all.lines().collect::<Vec<_>>().join("; "),
+        None => {
+            let of = |(file, name): (&str, &str)| Some((name.to_owned(), read(file)?));
+            let files: Vec<_> = DISK_LIMIT_FILES.into_iter().filter_map(of).collect();
+            files.first()?;
+            let limit = |(name, lines): &(String, String)| {
+                let one = |line: &str| Some(line.split_once(' ')).flatten().map(|(of, at)| format!("{of} {name}={at}"));
+                lines.lines().filter_map(one).collect::<Vec<_>>()
+            };
+            files.iter().flat_map(limit).collect::<Vec<_>>().join("; ")
+        }
+    };
+    let all: String = all.chars().take(LONGEST_LIMITS).collect();
+    Some(if all.is_empty() { "max".to_owned() } else { all })
 }
 
 /// A limit; the -1 of version 1 is the `max` of version 2.
@@ -183,6 +215,7 @@ fn limited(text: &str) -> SampledValue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn around_goes_to_the_top() {
@@ -218,7 +251,8 @@ mod tests {
         write("cg/cpu/cpu.cfs_period_us", "100000\n");
         let all = Hierarchies::read(root.path());
         let of = all.of_thread("4:cpu,cpuacct:/pod/shop\n0::/a/b\n");
-        assert_eq!(of, [("cpu", "cpu:/pod/shop".to_owned()), ("memory", "/a/b".to_owned())]);
+        let both = "/a/b".to_owned();
+        assert_eq!(of, [("cpu", "cpu:/pod/shop".to_owned()), ("memory", both.clone()), ("io", both)]);
         let table = all.sample(&GroupPaths::from(["cpu:/pod/shop".to_owned(), "/a/b".to_owned()]));
         let value = |group: &str, name: &str| table.get(group)?.get(name).cloned();
         assert_eq!(value("/a/b", QUOTA_US), Some(SampledValue::Count(20_000)));
@@ -232,5 +266,21 @@ mod tests {
         // The group that the mount shows is its top; what is around it is not to be seen.
         assert_eq!(value("cpu:/pod", QUOTA_US), none);
         assert!(!table.contains_key("cpu:/"));
+    }
+
+    #[test]
+    fn limits_on_disks_have_one_form() {
+        let of = |files: &[(&str, &str)]| {
+            let files: BTreeMap<String, String> = files.iter().map(|(n, t)| ((*n).into(), (*t).into())).collect();
+            disk_limits(|name| files.get(name).cloned())
+        };
+        let second = "254:0 rbps=4194304 wbps=max riops=max wiops=max";
+        assert_eq!(of(&[("io.max", second)]).as_deref(), Some(second));
+        let first =
+            [("blkio.throttle.read_bps_device", "254:0 4194304"), ("blkio.throttle.write_iops_device", "8:0 9")];
+        assert_eq!(of(&first).as_deref(), Some("254:0 rbps=4194304; 8:0 wiops=9"));
+        assert_eq!(of(&[("io.max", "")]).as_deref(), Some("max"));
+        assert_eq!(of(&[("blkio.throttle.read_bps_device", "")]).as_deref(), Some("max"));
+        assert_eq!(of(&[]), None);
     }
 }

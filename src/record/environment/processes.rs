@@ -7,7 +7,7 @@
 use super::groups::Hierarchies;
 use super::{GroupPaths, MOST_PROCESSES, MOST_THREADS, text};
 use crate::model::environment::{
-    CPU_GROUP, CPUS_ALLOWED, EnvironmentLine, PRIORITY, SampledTable, SampledValue, SampledValues,
+    CPU_GROUP, CPUS_ALLOWED, DISK_GROUP, EnvironmentLine, PRIORITY, SampledTable, SampledValue, SampledValues,
 };
 use crate::record::processes;
 use std::path::Path;
@@ -119,7 +119,11 @@ fn settings(folder: &Path, hierarchies: &Hierarchies, groups: &mut GroupPaths) -
         values.insert(PRIORITY.to_owned(), SampledValue::Text(format!("{nice} {name}")));
     }
     for (controller, group) in hierarchies.of_thread(&text(&folder.join("cgroup"))?) {
-        let name = if controller == "cpu" { CPU_GROUP } else { "memory_group" };
+        let name = match controller {
+            "cpu" => CPU_GROUP,
+            "io" => DISK_GROUP,
+            _ => "memory_group",
+        };
         values.insert(name.to_owned(), SampledValue::Text(group.clone()));
         groups.insert(group);
     }

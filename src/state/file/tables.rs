@@ -46,7 +46,16 @@ packed_variants! {
     }
     CounterOwner { Thread(thread), Cpu(host, cpu) }
     KernelWork { Reclaim, GroupReclaim, Compaction, WriteBack }
-    RemarkKind { Priority(priority), Begins(work), Ends(work), Stops(tid), TimerSends, Retransmits, Throttled }
+    RemarkKind {
+        Priority(priority),
+        Begins(work),
+        Ends(work),
+        Stops(tid),
+        TimerSends,
+        Retransmits,
+        Throttled,
+        Frequency { cpu, khz },
+    }
 }
 
 /// How many entries the tables have to which ids lead.

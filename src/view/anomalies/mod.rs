@@ -9,7 +9,7 @@ mod text;
 pub use text::{ListBounds, Words, examined, rule, text, verdict, verdict_path};
 pub(super) use text::{doing, of_source, routed};
 
-use super::agreement::Agreement;
+use super::compared_causes::ComparedCauses;
 use super::waiting::{self, WaitingJson};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Timestamp};
@@ -38,7 +38,7 @@ pub struct Document {
     anomalies: Vec<AnomalyJson>,
     paths: Vec<PathJson>,
     sources: Vec<SourceJson>,
-    comparison: Option<Agreement>,
+    comparison: Option<ComparedCauses>,
     waits_without_source: Vec<UnexplainedJson>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     waiting: Option<WaitingJson>,
@@ -231,7 +231,7 @@ fn cleaned(text: &str) -> String {
 }
 
 /// The document of an analysis; `compared` is the result of comparing the same executions.
-pub fn json(found: &Anomalies, notices: &Notices, compared: Option<Agreement>) -> Document {
+pub fn json(found: &Anomalies, notices: &Notices, compared: Option<ComparedCauses>) -> Document {
     let summary = &found.summary;
     Document {
         schema: "whyslow.anomalies/1",

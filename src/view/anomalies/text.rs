@@ -9,7 +9,7 @@ use crate::model::event_kind::EventKind;
 use crate::model::propagation::{PropagationPath, PropagationStep, RouteChange};
 use crate::model::root_cause::{RootCause, Victim};
 use crate::model::settings::{FEWEST_EXECUTIONS, PatternVerdict, ThresholdRule};
-use crate::view::agreement::Agreement;
+use crate::view::compared_causes::ComparedCauses;
 use crate::view::waiting;
 use std::fmt::Write;
 
@@ -42,7 +42,7 @@ impl ListBounds {
 }
 
 /// The text for people; `compared` is the result of comparing the same executions.
-pub fn text(found: &Anomalies, notices: &Notices, compared: Option<&Agreement>, shown: ListBounds) -> String {
+pub fn text(found: &Anomalies, notices: &Notices, compared: Option<&ComparedCauses>, shown: ListBounds) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = write(found, notices, compared, shown, &mut out);
@@ -52,7 +52,7 @@ pub fn text(found: &Anomalies, notices: &Notices, compared: Option<&Agreement>, 
 fn write(
     found: &Anomalies,
     notices: &Notices,
-    compared: Option<&Agreement>,
+    compared: Option<&ComparedCauses>,
     shown: ListBounds,
     out: &mut String,
 ) -> std::fmt::Result {
@@ -72,14 +72,11 @@ fn write(
     writeln!(out, "{}", verdict(found))?;
     if let Some(compared) = compared {
         writeln!(out, "Comparison: {}", compared.sentence)?;
-        if let Some(why) = &compared.disagreement {
-            writeln!(out, "{why}")?;
-        }
     }
     if found.sources.iter().all(|s| s.idle) {
         writeln!(out, "{}", examined(found, notices))?;
     }
-    write_sources(found, shown, out)?;
+    write_sources(found, compared, shown, out)?;
     paths::write_unexplained(found, shown, out)?;
     paths::write(found, shown, out)?;
     if let Some(w) = &found.waiting {
@@ -112,16 +109,22 @@ pub fn rule(limit: ThresholdRule, q: f64, s: f64) -> String {
 }
 
 /// The table of root causes, those that caused most delay first.
-fn write_sources(found: &Anomalies, bound: ListBounds, out: &mut String) -> std::fmt::Result {
+fn write_sources(
+    found: &Anomalies,
+    compared: Option<&ComparedCauses>,
+    bound: ListBounds,
+    out: &mut String,
+) -> std::fmt::Result {
     let shown: Vec<&RootCause> = found.sources.iter().take(bound.sources).collect();
     if shown.is_empty() {
         return Ok(());
     }
     let of_executions = found.examined.executions.is_some();
     let executions = if of_executions { " executions" } else { "" };
-    writeln!(out, "\n{:>11} {:>7}{executions} {:>11} {:>11}  root cause", "delay", "times", "first", "last")?;
+    let cause = if compared.is_some() { " cause" } else { "" };
+    writeln!(out, "\n{:>11} {:>7}{executions} {:>11} {:>11}{cause}  root cause", "delay", "times", "first", "last")?;
     let mut before = None;
-    for source in shown {
+    for (at, source) in shown.into_iter().enumerate() {
         let part = (source.idle, of_executions && !source.in_executions);
         if part != before.unwrap_or((false, false)) {
             let title = if source.idle {
@@ -137,7 +140,9 @@ fn write_sources(found: &Anomalies, bound: ListBounds, out: &mut String) -> std:
         let delay = if source.affected_ns > 0 { source.affected_ns } else { source.excess_ns };
         let executions = if of_executions { format!(" {:>10}", source.executions) } else { String::new() };
         let (delay, times, words) = (figure::duration(delay), source.occurrences.len(), of_source(source));
-        writeln!(out, "{delay:>11} {times:>7}{executions} {first:>11} {last:>11}  {words}")?;
+        let rank = |compared: &ComparedCauses| compared.of(at).map_or("-".to_owned(), |rank| rank.to_string());
+        let cause = compared.map_or_else(String::new, |compared| format!(" {:>5}", rank(compared)));
+        writeln!(out, "{delay:>11} {times:>7}{executions} {first:>11} {last:>11}{cause}  {words}")?;
     }
     if let Some(more) = found.sources.len().checked_sub(bound.sources).filter(|more| *more > 0) {
         writeln!(out, "{:>11} {more} more root causes with --all", "")?;

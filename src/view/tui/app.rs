@@ -27,7 +27,7 @@ use crate::compare::{Cause, Comparison, ComparisonRequest, DiffNode};
 use crate::model::Model;
 use crate::model::choice::ProgramTask;
 use crate::model::context::ContextId;
-use crate::view::agreement::Agreement;
+use crate::view::compared_causes::ComparedCauses;
 use crate::view::report::Invocation;
 use std::sync::Arc;
 
@@ -210,8 +210,8 @@ pub struct App {
     pub remembered: Vec<Vec<String>>,
     /// Patterns, anomalies, paths.
     pub patterns: PatternState,
-    /// Agreement of patterns and comparison, once both are known.
-    pub compared: Option<Agreement>,
+    /// The causes of which the root causes are parts, once both are known.
+    pub compared: Option<ComparedCauses>,
     /// The recording at a glance.
     pub overview: OverviewState,
     /// A moment whose executions are to be the slow group as soon as there are any.

@@ -133,8 +133,6 @@ fn verdicts(app: &App, columns: usize, lines: &mut Vec<HeaderLine>) {
         (None, Some((scope, text))) => sentence(scope, &text, columns, lines),
         (None, None) => {}
     }
-    let why = app.compared.as_ref().and_then(|compared| compared.disagreement.as_ref());
-    why.iter().for_each(|why| sentence(StyleScope::Unsure, why, columns, lines));
 }
 
 /// The verdict of a comparison; on small screens its place is cut so that its figures, which come last, stay.

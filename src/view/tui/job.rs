@@ -14,7 +14,7 @@ use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
 use crate::model::execution::ExecutionId;
 use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
-use crate::view::agreement::Agreement;
+use crate::view::compared_causes::ComparedCauses;
 use crate::view::report::{Invocation, ReportFormat};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ pub enum Exported {
         /// Position of a path.
         path: Option<usize>,
         /// The comparison's result beside them.
-        compared: Option<Agreement>,
+        compared: Option<ComparedCauses>,
     },
     /// The comparison as a report for people or for another tool.
     Report {

@@ -20,6 +20,7 @@ fn environment(allowed: &[(u32, u32)], is_usual: bool, steal: u64) -> Option<Pla
         group: vec![ThreadSetting { line: 0, value: 0 }],
         allowed: vec![ThreadSetting { line: 0, value: allowed.to_vec() }],
         is_usual: vec![ThreadSetting { line: 0, value: is_usual }],
+        ..ThreadSettings::default()
     };
     let grown = [(0, 500), (1, 500 + steal)].map(|(line, value)| ThreadSetting { line, value });
     let values = Environment {

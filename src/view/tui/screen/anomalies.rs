@@ -131,7 +131,7 @@ impl Rows<'_> {
         match row {
             RootCauseRow::Source(at) => {
                 let is_match = self.app.patterns.list.search.matches.contains(&at);
-                self.root_cause(canvas, y, source, is_match, here);
+                self.root_cause(canvas, y, (at as usize, source), is_match, here);
             }
             RootCauseRow::Occurrence(..) => self.occurrence(canvas, y, occurrence, here),
         }
@@ -140,7 +140,14 @@ impl Rows<'_> {
         }
     }
 
-    fn root_cause(&self, canvas: &mut Canvas<'_>, y: usize, source: &RootCause, is_match: bool, here: bool) {
+    fn root_cause(
+        &self,
+        canvas: &mut Canvas<'_>,
+        y: usize,
+        (at, source): (usize, &RootCause),
+        is_match: bool,
+        here: bool,
+    ) {
         let of_executions = self.report.anomalies.examined.executions.is_some();
         let is_outside = of_executions && !source.in_executions;
         let scope = match () {
@@ -170,10 +177,12 @@ impl Rows<'_> {
             (clip_name(&words.who, self.table.column(PLACE).width).into_owned(), text),
         ];
         self.table.cells(canvas, y, DELAY, &cells);
-        let part = match () {
-            () if source.idle => "idle, waiting for work: ",
-            () if is_outside => "outside executions: ",
-            () => "",
+        let rank = self.app.compared.as_ref().and_then(|compared| compared.of(at));
+        let part = match rank {
+            _ if source.idle => "idle, waiting for work: ".into(),
+            _ if is_outside => "outside executions: ".into(),
+            Some(rank) => format!("cause {rank}: "),
+            None => String::new(),
         };
         let to = if words.to.is_empty() { String::new() } else { format!("; {}", words.to) };
         self.activity(canvas, y, &format!("{part}{}{to}", words.did), text);

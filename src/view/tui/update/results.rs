@@ -12,7 +12,7 @@ use super::tree_search::search_tree;
 use crate::compare::Comparison;
 use crate::model::Model;
 use crate::model::context::ContextId;
-use crate::view::agreement::agreement;
+use crate::view::compared_causes::ComparedCauses;
 use crate::view::tui::app::{App, Cursor, HistogramPane, MarkedNodes, TypedFilters};
 use crate::view::tui::counts::HistogramCounts;
 use crate::view::tui::details;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub(super) fn on_done(app: &mut App, done: Done) -> Vec<UiEffect> {
     let effects = take(app, done);
     app.compared = match (&app.model, &app.comparison, &app.patterns.found) {
-        (Some(model), Some(comparison), Some(found)) => Some(agreement(model, comparison, &found.anomalies)),
+        (Some(model), Some(comparison), Some(found)) => Some(ComparedCauses::new(model, comparison, &found.anomalies)),
         _ => None,
     };
     effects
