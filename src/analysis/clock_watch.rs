@@ -9,14 +9,16 @@
 //! handler whose name says that it is a timer's and which comes so regularly that [`REGULAR`] of the distances between
 //! two of its interrupts during one run, and [`LEAST_NEAR`] of them, are within a tenth of a period; the period is the
 //! distance that has most others so near. Other timers shorten some. Pauses lengthen some, so that distances of
-//! [`MISSING`] periods and more do not count: where runs are short, most may be of pauses. A CPU was paused where a thread ran on it for [`MISSING`] periods without its clock, and nothing else happened there for all but two periods:
+//! [`MISSING`] periods and more do not count: where runs are short, most may be of pauses. A CPU was paused where a
+//! thread ran on it for [`MISSING`] periods without its clock, and nothing else happened there for all but two periods:
 //! from the moment at which the clock was due.
 //!
 //! The clock's interrupt is among the first events when a CPU goes on. So where threads leave a CPU after such times,
 //! as often as the clock ends one or more often, the CPU does without a clock (`nohz_full`): nothing is said of it, nor
 //! of one on which other events happen in such a time. Half as often, its pauses are doubtful: it may do without a
 //! clock, or events were lost. So are, where timers interrupt and none of them is regular (threads that run too briefly
-//! meet the clock seldom, other timers often), the times of [`LONG_WITHOUT`] that a timer ended. Memory: [`SAMPLED`] distances for each clock, and the long ones. ALGORITHMS.md 7.7.
+//! meet the clock seldom, other timers often), the times of [`LONG_WITHOUT`] that a timer ended. Memory: [`SAMPLED`]
+//! distances for each clock, and the long ones. ALGORITHMS.md 7.7.
 
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span, Timestamp};

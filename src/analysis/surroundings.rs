@@ -37,8 +37,8 @@ impl<'a> Surroundings<'a> {
         self.0.values.groups.get(number as usize)
     }
 
-    /// The control groups that limit the CPU time of a thread at a sample, from its own to the outermost; none where that
-    /// is not known.
+    /// The control groups that limit the CPU time of a thread at a sample, from its own to the outermost; none where
+    /// that is not known.
     pub fn groups_of(self, thread: &Thread, sample: u32) -> impl Iterator<Item = u32> + use<'a> {
         self.upwards(self.0.values.settings(thread.pid, thread.tid, |of| &of.group), sample)
     }

@@ -141,8 +141,8 @@ fn by_others(e: &Evidence<'_>) -> Option<String> {
     e.ranked.other_reason.map(|reason| reason.words().to_owned())
 }
 
-/// A quota held threads of the same executions back, as the joint ends of their waits show; it may have caused the waits
-/// that seem to be for other threads, too.
+/// A quota held threads of the same executions back, as the joint ends of their waits show; it may have caused the
+/// waits that seem to be for other threads, too.
 fn by_quota(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     let kinds = || cause.kind.into_iter().chain(cause.parts.iter().map(|part| part.kind));
     let others = e.ranked.causes.iter().filter(|other| other.extra_ns.saturating_mul(QUOTA_PART) >= cause.extra_ns);

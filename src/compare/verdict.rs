@@ -113,8 +113,8 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
     }
 }
 
-/// `; they ran at CPU frequencies < 3000000 kHz (95% of them, none of the fast ones)`, where that explains half of a first
-/// cause which is running time.
+/// `; they ran at CPU frequencies < 3000000 kHz (95% of them, none of the fast ones)`, where that explains half of a
+/// first cause which is running time.
 fn lower_frequency(e: &Evidence<'_>, cause: &Cause) -> String {
     let is_clock = |d: &&SeparatingDimension| d.dimension.name == Metric::CpuKhz.name();
     let explains = |d: &&SeparatingDimension| d.explains.unwrap_or(0.0) >= 0.5 * cause.share && explains_cause(e, d);
