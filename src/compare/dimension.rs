@@ -221,16 +221,16 @@ fn separating_number(groups: &GroupPair<'_>, metric: &Metric) -> Option<Separati
     let classes = if *metric == Metric::CpuKhz { tenths(&values) } else { cuts(&values) };
     // Calls, faults, bytes and threads may be a consequence of waiting; a field came with the request.
     let explains = match metric {
-        Metric::CpuKhz => Some(saved_by_usual_frequency(groups, &values)),
+        Metric::CpuKhz => Some(saved_at_usual_frequency(groups, &values) / extra(groups).max(1.0)),
         _ => is_field.then(|| explained(groups, &classes, |i| groups.model.executions.duration(i) as f64)),
     };
     let decides = if is_field || *metric == Metric::CpuKhz { Decides::Running } else { Decides::All };
     Some(SeparatingDimension { dimension, explains, decides, classes })
 }
 
-/// Part of the groups' difference in duration that slow executions would not have if their CPUs ran at the mean
-/// frequency of the fast ones: running takes as many cycles at another frequency. `khz` is by execution.
-fn saved_by_usual_frequency(groups: &GroupPair<'_>, khz: &[i64]) -> f64 {
+/// Running time that slow executions would not need on average if their CPUs ran at the mean frequency of the fast
+/// ones, in ns: running takes as many cycles at another frequency. `khz` is by execution.
+pub(super) fn saved_at_usual_frequency(groups: &GroupPair<'_>, khz: &[i64]) -> f64 {
     let Some(running) = groups.model.executions.column(&Metric::Time(WaitKind::Cpu)) else { return 0.0 };
     let known = |i: usize| Some((*khz.get(i).filter(|khz| **khz != ABSENT)? as f64, running.values.get(i)? as f64));
     let (mut time, mut cycles) = (0.0, 0.0);
@@ -241,12 +241,16 @@ fn saved_by_usual_frequency(groups: &GroupPair<'_>, khz: &[i64]) -> f64 {
     let usual = if time > 0.0 { cycles / time } else { return 0.0 };
     let saved: f64 =
         groups.slow.iter().filter_map(|e| known(e.index())).map(|(khz, ns)| ns * (1.0 - khz / usual)).sum();
+    saved / groups.slow.len().max(1) as f64
+}
+
+/// By how much slow executions take longer than fast ones, in ns.
+fn extra(groups: &GroupPair<'_>) -> f64 {
     let mean = |members: &[ExecutionId]| {
         members.iter().map(|e| groups.model.executions.duration(e.index()) as f64).sum::<f64>()
             / members.len().max(1) as f64
     };
-    let whole = mean(groups.slow) - mean(groups.fast);
-    if whole == 0.0 { 0.0 } else { saved / groups.slow.len().max(1) as f64 / whole }
+    mean(groups.slow) - mean(groups.fast)
 }
 
 /// True for what is known of a conversation only when it has been answered, or how long its request was not read: that
@@ -382,6 +386,7 @@ mod tests {
         let slower = verdict(true);
         let whole = "The slow executions ran at CPU frequencies < 3000000 kHz (95% of them, 0% of the fast ones)";
         assert!(slower.confident && slower.sentence.starts_with(whole), "{slower:?}");
+        assert!(!verdict(false).sentence.contains("frequencies"), "{:?}", verdict(false));
         assert!(verdict(false).sentence.starts_with("Running"), "{:?}", verdict(false));
     }
 

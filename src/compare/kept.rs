@@ -74,10 +74,10 @@ impl KeptFromRunning {
 /// A wait for a disk that had no request; `within` says where.
 pub(super) fn before_disk(manner: WaitManner, within: &str) -> String {
     let why = match manner {
-        WaitManner::DiskLimit => "as the limit of its control group on the disk does (io.max)",
-        _ => "as a limit of a control group does, or a layer above the disk",
+        WaitManner::DiskLimit => "the limit of its control group on the disk (io.max)",
+        _ => "a limit of a control group, or a layer above the disk",
     };
-    format!("waiting for the disk{within}, which had no request: something held them back, {why}")
+    format!("waiting for the disk{within}, which had no requests: they were held back, as by {why}")
 }
 
 /// ` (for 42% of the time it had no request)`, of a disk; nothing below a tenth.
@@ -108,7 +108,9 @@ pub(super) fn let_go_on(blame: Blame, who: &str) -> String {
 /// What ended a wait for the network besides the partner.
 pub(super) fn tcp_timer(manner: WaitManner) -> &'static str {
     match manner {
-        WaitManner::Retransmitted => " until TCP sent a lost segment again",
+        WaitManner::Retransmitted => {
+            " until TCP sent again a segment that was lost, or that a full accept queue refused"
+        }
         WaitManner::TcpTimer => {
             " until a timer of TCP sent a packet (a delayed acknowledgement, a segment that was lost, or a look at a \
              closed window)"

@@ -8,8 +8,9 @@
 use super::causes::RankedCauses;
 use super::caveats::by_duration;
 use super::chance::{MemberValue, RandomSplits, TimedExecution, is_shifted_as_far};
-use super::dimension::{Decides, SeparatingDimension, expected, explained};
+use super::dimension::{Decides, SeparatingDimension, expected, explained, saved_at_usual_frequency};
 use super::doubt::{SIGNIFICANT, doubt, is_place};
+use super::members::values;
 use super::tail::CauseTimes;
 use super::tree::{GroupPair, GroupSide, GroupSums};
 use super::words::{TotalDifference, figures, missing_fact, sentence_case, share_of_group};
@@ -113,13 +114,14 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
     }
 }
 
-/// `; they ran at CPU frequencies < 3000000 kHz (95% of them, none of the fast ones)`, where that explains half of a
-/// first cause which is running time.
+/// `; 2.9 ms of it because of lower CPU frequencies`, of a first cause that is running time, from half of it on.
 fn lower_frequency(e: &Evidence<'_>, cause: &Cause) -> String {
-    let is_clock = |d: &&SeparatingDimension| d.dimension.name == Metric::CpuKhz.name();
-    let explains = |d: &&SeparatingDimension| d.explains.unwrap_or(0.0) >= 0.5 * cause.share && explains_cause(e, d);
-    let found = e.dimensions.iter().find(is_clock).filter(explains).filter(|_| cause.kind == Some(WaitKind::Cpu));
-    found.map_or_else(String::new, |d| format!("; they {}", ran_at(e, &d.dimension)))
+    let khz = values(e.groups.model, &Metric::CpuKhz).filter(|_| cause.kind == Some(WaitKind::Cpu));
+    let saved = khz.map_or(0.0, |khz| saved_at_usual_frequency(e.groups, &khz));
+    match saved > 0.0 && saved * 2.0 >= cause.extra_ns as f64 {
+        true => format!("; {} of it because of lower CPU frequencies", figure::time(saved)),
+        false => String::new(),
+    }
 }
 
 /// `ran at CPU frequencies < 3000000 kHz (95% of them, none of the fast ones)`.
