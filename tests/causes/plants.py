@@ -218,7 +218,7 @@ def plants(folder):
         Plant("memory", "24 MiB of memory, of which `importer` takes the mapped pages", ["import", "cpu=0"],
               r"fault|reclaim|memory|disk|look_up", import_beside, limits=memory, apart=True),
         Plant("disk", "4 MiB a second from the disk, which `archiver` of the same program uses up", ["archive"],
-              r"disk|pread", archive_beside, limits=disk),
+              r"disk|pread", archive_beside, limits=disk, never="CPU quota"),
         Plant("frozen", "`checkpointd` freezes the control group for 60 ms", ["none"],
               r"frozen|freez|checkpointd|suspend", freezer),
         Plant("stopped", "`backupd` stops the process (SIGSTOP) for 60 ms", ["none"], r"stopped|backupd|signal",
