@@ -155,6 +155,12 @@ fn anomalies_chooses_the_task_of_explain() {
         let all = anomalies["summary"]["executions"].as_u64().unwrap();
         assert!(all >= executions("slow") + executions("fast"), "machine {seed}: {all}");
         assert_eq!(kernel_only, explained["task"] != "app:request", "machine {seed}: {}", explained["task"]);
+        let (sources, causes) = (anomalies["sources"].as_array(), anomalies["comparison"]["causes"].as_array());
+        assert_eq!(sources.map(Vec::len), causes.map(Vec::len), "machine {seed}");
+        if !kernel_only {
+            assert_eq!(causes.unwrap()[0], explained["causes"][0]["rank"], "{:#}", sources.unwrap()[0]);
+            assert_eq!(sources.unwrap()[0]["name"], explained["causes"][0]["by"]["thread"]);
+        }
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -37,7 +37,7 @@ const REGULAR: usize = 30;
 const MISSING: Ns = 5;
 /// A shorter time is no pause, whatever the period.
 const LEAST: Ns = 4_000_000;
-/// The same where timers interrupt, and none of them regularly enough to be the clock.
+/// A shorter time is no pause where timers interrupt, and none of them regularly enough to be the clock.
 const LONG_WITHOUT: Ns = 20_000_000;
 /// Events in a time without the clock that are kept; more show that the CPU worked.
 const MOST_EVENTS: usize = 64;

@@ -74,13 +74,11 @@ pub fn commands(timeline: &Timeline) -> BTreeSet<ThreadId> {
         let name = timeline.names().get(own.name);
         is_tracer(name) || name == ABOUT_TO_EXEC || name == OWN
     };
-    let is_own_name = |own: &ThreadName| timeline.names().get(own.name) == OWN;
+    let is_whyslow = |own: &ThreadName| timeline.names().get(own.name) == OWN;
     let was_tracer = |thread: &Thread| thread.names.iter().any(is_of_tracer);
-    let is_tracer_still = |thread: &Thread| thread.names.last().is_some_and(is_own_name);
-    let begun = |thread: &&Thread| {
-        let has_ended = !is_tracer_still(thread) && !ends_as_tracer(timeline, thread);
-        thread.tid == thread.pid && was_tracer(thread) && has_ended
-    };
+    let is_tracer_still =
+        |thread: &Thread| thread.names.last().is_some_and(is_whyslow) || ends_as_tracer(timeline, thread);
+    let begun = |thread: &&Thread| thread.tid == thread.pid && was_tracer(thread) && !is_tracer_still(thread);
     // The tracer of this recording was there before it.
     let is_older = |thread: &Thread| thread.parent.is_none() && thread.names.first().is_some_and(is_of_tracer);
     let is_own = |thread: &&Thread| {
@@ -89,9 +87,9 @@ pub fn commands(timeline: &Timeline) -> BTreeSet<ThreadId> {
     let begun: Vec<&Thread> = timeline.threads().iter().filter(begun).collect();
     let own: Vec<&Thread> = begun.iter().copied().filter(|thread| is_own(thread)).collect();
     let begun = if own.is_empty() { begun } else { own };
-    let was_this = |thread: &&Thread| thread.names.iter().any(is_own_name);
-    let by_this: Vec<&Thread> = begun.iter().copied().filter(was_this).collect();
-    let begun = if by_this.is_empty() { begun } else { by_this };
+    let was_whyslow = |thread: &&Thread| thread.names.iter().any(is_whyslow);
+    let by_whyslow: Vec<&Thread> = begun.iter().copied().filter(was_whyslow).collect();
+    let begun = if by_whyslow.is_empty() { begun } else { by_whyslow };
     let mut processes: BTreeSet<_> = begun.into_iter().map(|t| (t.host, t.pid)).collect();
     // A child may precede its parent in the list of threads.
     while !processes.is_empty() {

@@ -1,10 +1,11 @@
 //! The threads that used a disk while another thread waited for it.
 //!
 //! In: the disk requests of a timeline. Out: for a wait, the threads that had requests in flight on the same device,
-//! with their part of the wait. A device is a queue, in which each request is delayed by the others. So the wait is cut
-//! wherever a request enters or leaves the device, and each part is divided in proportion to the bytes in flight. The
-//! waiter's own bytes count as well, because a thread that reads much waits long; their part, the remainders of the
-//! divisions, and the time in which nothing is in flight belong to the wait itself.
+//! with their part of the wait, and for how long there was none. A device is a queue, in which each request is delayed
+//! by the others. So the wait is cut wherever a request enters or leaves the device, and each part is divided in
+//! proportion to the bytes in flight. The waiter's own bytes count as well, because a thread that reads much waits
+//! long; their part, the remainders of the divisions, and short times in which nothing is in flight belong to the wait
+//! itself.
 //!
 //! Requests that a kernel thread submitted (write-back, journal) belong to the thread that was in a call like `fsync`
 //! at that time, if there was exactly one, because that call causes them. Otherwise they belong to the thread that
@@ -63,6 +64,20 @@ pub struct Share {
     /// Its part in nanoseconds.
     pub ns: u64,
 }
+
+/// A wait for a disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiskWait {
+    /// The parts that other threads caused, ordered by thread and time. With `idle` they never exceed the wait; the
+    /// rest is the wait's own.
+    pub shares: Vec<Share>,
+    /// The time in which the device had no request, in parts of at least [`SHORTEST_IDLE`]; 0 where no requests were
+    /// recorded.
+    pub idle: Ns,
+}
+
+/// A shorter time without requests is that of a request on its way to the disk, or of a wake-up.
+const SHORTEST_IDLE: Ns = 2_000_000;
 
 /// A request that one device served.
 #[derive(Clone, Copy, Debug)]
@@ -133,31 +148,17 @@ impl DiskUse {
         }
     }
 
-    /// The parts of the wait of `waiter` over `span` that other threads caused, ordered by thread and time. Together
-    /// they never exceed the wait; the rest is the wait's own.
-    pub fn shares(&self, host: HostId, waiter: ThreadId, span: Span) -> Vec<Share> {
-        let queue = match self.device(host, waiter, span) {
-            Some(device) => self.devices.get(&(host, device)),
-            None => self.waiters.get(&host),
-        };
-        // Without requests the queue is made of the waits themselves: a wait does not delay itself.
-        let excluded = Some(waiter).filter(|_| !self.waiters.is_empty());
-        queue.map_or_else(Vec::new, |q| share(q, waiter, excluded, span))
-    }
-
-    /// The time of a wait of `waiter` over `span` in which the device that it waited for had no request, in parts of at
-    /// least `shortest`; 0 where no requests were recorded.
-    pub fn idle(&self, host: HostId, waiter: ThreadId, span: Span, shortest: Ns) -> Ns {
-        let device = self.device(host, waiter, span);
-        let Some(queue) = device.and_then(|device| self.devices.get(&(host, device))) else { return 0 };
-        let (mut at, mut idle) = (span.start, 0);
-        let gaps = queue.over(span).map(|request| request.span.clip(span)).chain([Span::new(span.end, span.end)]);
-        for busy in gaps {
-            let gap = Span::new(at, busy.start.max(at)).len();
-            idle += if gap >= shortest { gap } else { 0 };
-            at = at.max(busy.end);
+    /// What is known of the wait of `waiter` over `span`.
+    pub fn wait(&self, host: HostId, waiter: ThreadId, span: Span) -> DiskWait {
+        match self.device(host, waiter, span) {
+            Some(device) => self.devices.get(&(host, device)).map(|queue| share(queue, waiter, None, span)),
+            // Without requests the queue is made of the waits themselves: a wait does not delay itself, and whether the
+            // disk was idle is unknown.
+            None => {
+                self.waiters.get(&host).map(|queue| DiskWait { idle: 0, ..share(queue, waiter, Some(waiter), span) })
+            }
         }
-        idle
+        .unwrap_or_default()
     }
 
     /// The device that was waited for: that of the waiter's own request that ends nearest to the end of the wait;
@@ -202,7 +203,7 @@ struct QueueChange {
 
 /// The parts of a wait over `span` that the items of a queue caused. Items of `excluded` are not counted; those of
 /// `waiter` are counted, and their part is left to the wait itself.
-fn share(queue: &Queue, waiter: ThreadId, excluded: Option<ThreadId>, span: Span) -> Vec<Share> {
+fn share(queue: &Queue, waiter: ThreadId, excluded: Option<ThreadId>, span: Span) -> DiskWait {
     let mut changes: Vec<QueueChange> = Vec::new();
     for item in queue.over(span) {
         if item.owner.is_some() && item.owner == excluded {
@@ -216,10 +217,12 @@ fn share(queue: &Queue, waiter: ThreadId, excluded: Option<ThreadId>, span: Span
     changes.sort_unstable();
     let mut in_flight: BTreeMap<RequestSource, u64> = BTreeMap::new();
     let mut shares: BTreeMap<RequestSource, u64> = BTreeMap::new();
-    let mut from = span.start;
+    let (mut from, mut idle) = (span.start, 0);
+    let long = |length: Ns| if length >= SHORTEST_IDLE { length } else { 0 };
     for QueueChange { time, direction, source, bytes } in changes {
         let length = Span::new(from, time).len() as u128;
         if length > 0 {
+            idle += if in_flight.is_empty() { long(length as Ns) } else { 0 };
             let total: u128 = in_flight.values().map(|b| u128::from(*b)).sum();
             for (key, bytes) in in_flight.iter().filter(|(source, _)| source.thread != Some(waiter)) {
                 // At most `length`, which came from a time span.
@@ -236,11 +239,9 @@ fn share(queue: &Queue, waiter: ThreadId, excluded: Option<ThreadId>, span: Span
             in_flight.remove(&source);
         }
     }
-    shares
-        .into_iter()
-        .map(|(RequestSource { thread, since }, ns)| Share { thread, since, ns })
-        .filter(|s| s.ns > 0)
-        .collect()
+    idle += long(Span::new(from, span.end).len());
+    let share = |(RequestSource { thread, since }, ns)| Share { thread, since, ns };
+    DiskWait { shares: shares.into_iter().map(share).filter(|share| share.ns > 0).collect(), idle }
 }
 
 /// A call that writes data out.
@@ -316,7 +317,7 @@ mod tests {
 
     fn parts(queue: &Queue, excluded: Option<ThreadId>, span: Span) -> Vec<(u32, u64)> {
         let thread = |s: &Share| s.thread.map_or(u32::MAX, |t| t.raw());
-        share(queue, ThreadId::at(1), excluded, span).iter().map(|s| (thread(s), s.ns)).collect()
+        share(queue, ThreadId::at(1), excluded, span).shares.iter().map(|s| (thread(s), s.ns)).collect()
     }
 
     #[test]
@@ -330,14 +331,15 @@ mod tests {
 
     #[test]
     fn idle_is_the_time_without_any_request_of_the_device() {
+        const MS: Ns = 1_000_000;
+        let ms = |(from, to, of)| (from * MS, to * MS, 1, of);
+        let items = [(0, 10, 2), (5, 20, 1), (60, 70, 1), (71, 90, 3)].map(ms);
+        let idle = |from, to| share(&queue(&items), ThreadId::at(1), None, Span::of_ns(from * MS, to * MS)).idle;
+        assert_eq!([idle(8, 68), idle(8, 15), idle(40, 80), idle(66, 100)], [40 * MS, 0, 20 * MS, 10 * MS]);
+        // Without requests only waits are known.
         let mut disk = DiskUse::default();
-        let host = HostId::at(0);
-        disk.devices.insert((host, 7), queue(&[(0, 10, 1, 2), (5, 20, 1, 1), (60, 70, 1, 1), (72, 90, 1, 3)]));
-        let request = |start, end| DeviceRequest { device: 7, span: Span::of_ns(start, end) };
-        disk.of_thread.insert(ThreadId::at(1), vec![request(5, 20), request(60, 70)]);
-        let of = |from, to| disk.idle(host, ThreadId::at(1), Span::of_ns(from, to), 5);
-        assert_eq!([of(8, 68), of(8, 15), of(40, 80), of(66, 100)], [40, 0, 20, 10]);
-        assert_eq!(disk.idle(host, ThreadId::at(9), Span::of_ns(8, 68), 5), 0, "its device is not known");
+        disk.waiters.insert(HostId::at(0), queue(&items));
+        assert_eq!(disk.wait(HostId::at(0), ThreadId::at(1), Span::of_ns(8 * MS, 68 * MS)).idle, 0);
     }
 
     #[test]

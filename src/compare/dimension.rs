@@ -41,12 +41,13 @@ pub(super) struct SeparatingDimension {
     pub dimension: Dimension,
     /// Part of the extra time that it explains; `None` if it may be a consequence of being slow.
     pub explains: Option<f64>,
+    /// The kinds of first causes of which it may be the reason.
     pub decides: Decides,
     /// By execution of the model: its value, or class of values.
     pub classes: Vec<i64>,
 }
 
-/// The kinds of first causes of which a dimension may be the reason.
+/// What a dimension may decide: the kinds of first causes of which it may be the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decides {
     /// Running time: of a numeric field of the delimiting events, which may be the size of the work, and of the
@@ -60,7 +61,7 @@ pub(super) enum Decides {
 }
 
 impl Decides {
-    /// True if it may be the reason of a first cause of this kind; `None` is one over several kinds.
+    /// True if it may be the reason of a first cause of this kind; `None` is one over several kinds, or no cause.
     pub(super) fn about(self, kind: Option<WaitKind>) -> bool {
         match self {
             Decides::All => true,
@@ -220,9 +221,10 @@ fn separating_number(groups: &GroupPair<'_>, metric: &Metric) -> Option<Separati
     let is_field = matches!(metric, Metric::Field(_)) && !is_of_answer(groups.model, metric);
     let classes = if *metric == Metric::CpuKhz { tenths(&values) } else { cuts(&values) };
     // Calls, faults, bytes and threads may be a consequence of waiting; a field came with the request.
+    let duration = |i: usize| groups.model.executions.duration(i) as f64;
     let explains = match metric {
-        Metric::CpuKhz => Some(saved_at_usual_frequency(groups, &values) / extra(groups).max(1.0)),
-        _ => is_field.then(|| explained(groups, &classes, |i| groups.model.executions.duration(i) as f64)),
+        Metric::CpuKhz => Some(saved_at_usual_frequency(groups, &values) / extra(groups, duration).max(1.0)),
+        _ => is_field.then(|| explained(groups, &classes, duration)),
     };
     let decides = if is_field || *metric == Metric::CpuKhz { Decides::Running } else { Decides::All };
     Some(SeparatingDimension { dimension, explains, decides, classes })
@@ -244,12 +246,10 @@ pub(super) fn saved_at_usual_frequency(groups: &GroupPair<'_>, khz: &[i64]) -> f
     saved / groups.slow.len().max(1) as f64
 }
 
-/// By how much slow executions take longer than fast ones, in ns.
-fn extra(groups: &GroupPair<'_>) -> f64 {
-    let mean = |members: &[ExecutionId]| {
-        members.iter().map(|e| groups.model.executions.duration(e.index()) as f64).sum::<f64>()
-            / members.len().max(1) as f64
-    };
+/// By how much a value is greater in slow executions than in fast ones, on average.
+fn extra(groups: &GroupPair<'_>, value: impl Fn(usize) -> f64) -> f64 {
+    let mean =
+        |members: &[ExecutionId]| members.iter().map(|e| value(e.index())).sum::<f64>() / members.len().max(1) as f64;
     mean(groups.slow) - mean(groups.fast)
 }
 
@@ -298,12 +298,9 @@ pub(super) fn expected(groups: &GroupPair<'_>, classes: &[i64], value: impl Fn(u
 /// executions of its class.
 pub(super) fn explained(groups: &GroupPair<'_>, classes: &[i64], value: impl Fn(usize) -> f64) -> f64 {
     let expected = expected(groups, classes, &value);
-    let mean = |members: &[ExecutionId], of: &dyn Fn(usize) -> f64| {
-        members.iter().map(|e| of(e.index())).sum::<f64>() / members.len().max(1) as f64
-    };
-    let of = |i: usize| expected.get(i).copied().unwrap_or(0.0);
-    let whole = mean(groups.slow, &value) - mean(groups.fast, &value);
-    if whole == 0.0 { 0.0 } else { (mean(groups.slow, &of) - mean(groups.fast, &of)) / whole }
+    let whole = extra(groups, &value);
+    let remains = extra(groups, |i| expected.get(i).copied().unwrap_or(0.0));
+    if whole == 0.0 { 0.0 } else { remains / whole }
 }
 
 /// True for a number that identifies executions and says nothing of their size: an identifier or an address by its
@@ -388,6 +385,28 @@ mod tests {
         assert!(slower.confident && slower.sentence.starts_with(whole), "{slower:?}");
         assert!(!verdict(false).sentence.contains("frequencies"), "{:?}", verdict(false));
         assert!(verdict(false).sentence.starts_with("Running"), "{:?}", verdict(false));
+    }
+
+    /// Two of three slow executions run at a quarter of the frequency, the others wait for a disk.
+    #[test]
+    fn a_lower_frequency_of_some_slow_executions_is_said_of_the_cause() {
+        let mut builder = ModelBuilder::new(3);
+        let is_slow = |i: i64| i % 20 == 3;
+        let is_clocked = |i: i64| is_slow(i) && i % 60 != 3;
+        for i in 0..600 {
+            let ns = builder.around(5.0) * if is_clocked(i) { 4 } else { 1 };
+            let disk = if is_slow(i) && !is_clocked(i) { 15_000_000 } else { 0 };
+            builder.run("x", "p", "p", 1, &[("p;main;work", ns), ("p;main;load;[pread64];{disk}", disk)]);
+        }
+        let mut model = builder.seal();
+        let disk = |i: usize| if is_slow(i as i64) && !is_clocked(i as i64) { 15_000_000 } else { 0 };
+        let running = (0..600).map(|i| model.executions.duration(i) - disk(i)).collect();
+        let khz = (0..600).map(|i| if is_clocked(i) { 750_000 } else { 3_000_000 }).collect();
+        let columns = [(Metric::Time(WaitKind::Cpu), running), (Metric::CpuKhz, khz)];
+        model.executions.columns.extend(columns.map(|(metric, values)| Column { metric, values }));
+        let verdict = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict;
+        assert!(verdict.sentence.starts_with("Running work on the CPU: "), "{verdict:?}");
+        assert!(verdict.sentence.ends_with(" of it because of lower CPU frequencies."), "{verdict:?}");
     }
 
     #[test]

@@ -74,10 +74,10 @@ impl KeptFromRunning {
 /// A wait for a disk that had no request; `within` says where.
 pub(super) fn before_disk(manner: WaitManner, within: &str) -> String {
     let why = match manner {
-        WaitManner::DiskLimit => "the limit of its control group on the disk (io.max)",
-        _ => "a limit of a control group, or a layer above the disk",
+        WaitManner::DiskLimit => "presumably by the limit of its control group on the disk (io.max)",
+        _ => "for example by a limit of a control group or by a layer above the disk",
     };
-    format!("waiting for the disk{within}, which had no requests: they were held back, as by {why}")
+    format!("waiting for the disk{within}, which had no requests: they were held back, {why}")
 }
 
 /// ` (for 42% of the time it had no request)`, of a disk; nothing below a tenth.

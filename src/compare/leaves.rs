@@ -175,7 +175,8 @@ impl<'a> Leaves<'a> {
         self.of_runnable_holder(|leaf| self.input.origins[leaf.context.index()].throttled)
     }
 
-    /// The same where its CPU was idle.
+    /// Of the time in which the thread to blame was ready to run: true where its CPU was idle for [`COVERS`] of it,
+    /// false where for half of it.
     pub(super) fn is_holder_held_back(&self) -> Option<bool> {
         let name = |leaf: &Leaf| self.input.model.names.get(self.frame_name(leaf.context));
         self.of_runnable_holder(|leaf| [IDLE_CPU, IDLE_NO_QUOTA].contains(&name(leaf)))

@@ -424,9 +424,14 @@ mod tests {
         let whole = "Waiting for a CPU while thread rt of q (in spin) ran as a real-time thread: ";
         assert!(first_cause(entitled, &runtime).sentence.starts_with(whole));
         let disk = first_cause("p;main;load;[pread64];{disk};{disk idle}", &runtime).sentence;
-        assert!(disk.starts_with("Waiting for the disk in load, which had no requests: they were held back, as by a"));
+        assert!(
+            disk.starts_with("Waiting for the disk in load, which had no requests: they were held back, for example")
+        );
         let disk = first_cause("p;main;load;[pread64];{disk};{disk idle, limited}", &runtime).sentence;
-        assert!(disk.contains("held back, as by the limit of its control group on the disk (io.max): "), "{disk}");
+        assert!(
+            disk.contains("held back, presumably by the limit of its control group on the disk (io.max): "),
+            "{disk}"
+        );
         let timer = first_cause("p;main;ask;[recvfrom];{network};{until a timer of TCP}", &runtime);
         let whole = "Waiting for the network in ask until a timer of TCP sent a packet (a delayed acknowledgement, ";
         assert!(timer.sentence.starts_with(whole), "{}", timer.sentence);

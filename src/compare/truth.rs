@@ -254,4 +254,33 @@ mod tests {
         assert!(verdict("writer", &interrupts).0.confident);
         assert!(verdict_on("futex", "writer", &switches).0.confident);
     }
+
+    /// Twins: others ran, with a quota beside them or without one.
+    #[test]
+    fn others_that_ran_are_no_sure_reason_beside_a_quota_that_nobody_counted() {
+        let verdict = |throttled: u64, recorded: Option<Recorded>| {
+            let mut s = ModelBuilder::new(7);
+            for i in 0..400 {
+                let slow = u64::from(i % 20 == 3);
+                let parts = [
+                    ("p;main", s.around(2.0)),
+                    ("p;main;append;{preempted};thread batch@q;spin", slow * 30_000_000),
+                    ("p;main;append;{throttled};{quota of 100 ms}", slow * throttled),
+                ];
+                s.run("x", "p", "p", 1, &parts);
+            }
+            let mut model = s.seal();
+            let (label, level, span) = (String::new(), TraceLevel::Machine, Default::default());
+            model.traces = vec![TraceInfo { label, level, span, recorded }];
+            compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict
+        };
+        let doubted = verdict(8_000_000, None);
+        assert!(
+            !doubted.confident && doubted.sentence.contains("held threads of these executions back"),
+            "{doubted:?}"
+        );
+        assert!(verdict(0, None).confident);
+        let events = [ESSENTIAL, ENVIRONMENT].map(str::to_owned).into();
+        assert!(verdict(8_000_000, Some(Recorded { events, ..Recorded::default() })).confident);
+    }
 }

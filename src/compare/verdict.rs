@@ -8,13 +8,13 @@
 use super::causes::RankedCauses;
 use super::caveats::by_duration;
 use super::chance::{MemberValue, RandomSplits, TimedExecution, is_shifted_as_far};
-use super::dimension::{Decides, SeparatingDimension, expected, explained, saved_at_usual_frequency};
+use super::dimension::{SeparatingDimension, expected, explained, saved_at_usual_frequency};
 use super::doubt::{SIGNIFICANT, doubt, is_place};
 use super::members::values;
 use super::tail::CauseTimes;
 use super::tree::{GroupPair, GroupSide, GroupSums};
 use super::words::{TotalDifference, figures, missing_fact, sentence_case, share_of_group};
-use super::{Basis, Cause, Dimension, Group, GroupsOrigin, Verdict, windows};
+use super::{Basis, Cause, Group, GroupsOrigin, Verdict, windows};
 use crate::base::figure;
 use crate::model::Model;
 use crate::model::choice::TaskChoice;
@@ -76,7 +76,7 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
     if by_duration(e.slow, e.fast) {
         let answers = |d: &&SeparatingDimension| {
             let explains = d.explains.unwrap_or(0.0);
-            let kind_fits = cause.map_or(d.decides == Decides::All, |c| d.decides.about(c.kind));
+            let kind_fits = d.decides.about(cause.and_then(|c| c.kind));
             (0.5..=MOST_EXPLAINED).contains(&explains)
                 && kind_fits
                 && separates(e, d)
@@ -122,17 +122,6 @@ fn lower_frequency(e: &Evidence<'_>, cause: &Cause) -> String {
         true => format!("; {} of it because of lower CPU frequencies", figure::time(saved)),
         false => String::new(),
     }
-}
-
-/// `ran at CPU frequencies < 3000000 kHz (95% of them, none of the fast ones)`.
-fn ran_at(e: &Evidence<'_>, d: &Dimension) -> String {
-    format!("ran at CPU frequencies {} kHz {}", d.value, shares(e, d))
-}
-
-/// `(95% of them, none of the fast ones)`, of the executions that have the value of a dimension.
-fn shares(e: &Evidence<'_>, d: &Dimension) -> String {
-    let slow = share_of_group(d.slow_share, e.slow.members.len());
-    format!("({slow} of them, {} of the fast ones)", share_of_group(d.fast_share, e.fast.members.len()))
 }
 
 /// `; other parts take 1.2 ms less`, if that is a tenth of the extra time.
@@ -256,13 +245,15 @@ fn dimension_sentence(e: &Evidence<'_>, d: &SeparatingDimension) -> String {
     let (explained, whole) = (figure::time(explains * e.extra_ns as f64), figure::time(e.extra_ns as f64));
     let d = &d.dimension;
     let what = match d.name.as_str() {
-        "cpu" => format!("began on cpu {} {}", d.value, shares(e, d)),
-        "cpu_khz" => ran_at(e, d),
-        name if name.starts_with("field.") => format!("have {name} {} {}", d.value, shares(e, d)),
-        name => format!("are of {name} {} {}", d.value, shares(e, d)),
+        "cpu" => format!("began on cpu {}", d.value),
+        "cpu_khz" => format!("ran at CPU frequencies {} kHz", d.value),
+        name if name.starts_with("field.") => format!("have {name} {}", d.value),
+        name => format!("are of {name} {}", d.value),
     };
     format!(
-        "The slow executions {what}, which explains {explained} of {whole} extra{}.",
+        "The slow executions {what} ({} of them, {} of the fast ones), which explains {explained} of {whole} extra{}.",
+        share_of_group(d.slow_share, e.slow.members.len()),
+        share_of_group(d.fast_share, e.fast.members.len()),
         TotalDifference::new(e.groups, e.extra_ns).share(explains),
     )
 }

@@ -33,7 +33,8 @@ pub const IN_PHASE: &str = "in phase";
 
 /// The name of time of a wait for a disk in which that had no request.
 pub const IDLE_DISK: &str = "disk idle";
-/// The same where a control group of the thread has a limit on a disk.
+/// The name of time of a wait for a disk in which that had no request, and a control group of the thread has a limit on
+/// a disk.
 pub const IDLE_LIMITED_DISK: &str = "disk idle, limited";
 
 /// The name of pauses of a CPU in which the hypervisor gave it to others, by `/proc/stat`.

@@ -140,7 +140,7 @@ fn nothing_is_said_where_the_clock_stops_for_another_reason() {
 
 #[test]
 fn pauses_do_not_hide_the_clock_that_shows_them() {
-    // Nine distances of a period, and two for each that are of pauses.
+    // Nine distances of a period, and three times as many of pauses.
     let ticks = |n: Ns| [n * 100, n * 100 + 30 + n, n * 100 + 70 + 2 * n, n * 100 + 71 + 2 * n];
     let all: Vec<Ns> = (0..9).flat_map(ticks).map(|n| (n + 1) * MS).collect();
     assert_eq!(Busy::new().run("local_timer", 500_000, &all).found().len(), 26);

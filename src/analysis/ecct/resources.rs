@@ -9,6 +9,7 @@
 
 use super::held::HeldFor;
 use super::{OutlineId, OutlineStep, Walk};
+use crate::analysis::disk::DiskWait;
 use crate::analysis::path::PathSegment;
 use crate::analysis::quota_watch::{ROUND, preempted_at};
 use crate::analysis::surroundings::is_among;
@@ -260,17 +261,16 @@ impl Walk<'_, '_> {
         let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Disk, None));
         let timeline = self.sources.timeline;
         let host = timeline.thread(segment.thread).map(|t| t.host);
-        let disk = self.sources.disk;
-        let shares = host.map(|host| disk.shares(host, segment.thread, segment.span));
+        let of_wait = host.map(|host| self.sources.disk.wait(host, segment.thread, segment.span));
+        let DiskWait { shares, idle } = of_wait.unwrap_or_default();
         let mut left = segment.span.len() as u64;
-        let idle = host.map_or(0, |host| disk.idle(host, segment.thread, segment.span, LONGEST_WAKE_UP));
         if idle > 0 {
             let name = if self.limits_disk(host, segment) { IDLE_LIMITED_DISK } else { IDLE_DISK };
             let held = self.outline.child(Some(wait), OutlineStep::Named(WaitKind::Disk, name));
             self.add(held, idle as u64);
             left = left.saturating_sub(idle as u64);
         }
-        for share in shares.unwrap_or_default() {
+        for share in shares {
             let Some((id, other)) = share.thread.and_then(|id| Some((id, timeline.thread(id)?))) else { continue };
             let step = OutlineStep::Thread(WaitKind::Disk, self.name_at(other, share.since));
             let root = self.outline.child(Some(wait), step);

@@ -195,9 +195,11 @@ fn disk_limits(read: impl Fn(&str) -> Option<String>) -> Option<String> {
         None => {
             let of = |(file, name): (&str, &str)| Some((name.to_owned(), read(file)?));
             let files: Vec<_> = DISK_LIMIT_FILES.into_iter().filter_map(of).collect();
-            files.first()?;
+            if files.is_empty() {
+                return None;
+            }
             let limit = |(name, lines): &(String, String)| {
-                let one = |line: &str| Some(line.split_once(' ')).flatten().map(|(of, at)| format!("{of} {name}={at}"));
+                let one = |line: &str| line.split_once(' ').map(|(of, at)| format!("{of} {name}={at}"));
                 lines.lines().filter_map(one).collect::<Vec<_>>()
             };
             files.iter().flat_map(limit).collect::<Vec<_>>().join("; ")
