@@ -71,7 +71,7 @@ pub struct DiskWait {
     /// The parts that other threads caused, ordered by thread and time. With `idle` they never exceed the wait; the
     /// rest is the wait's own.
     pub shares: Vec<Share>,
-    /// The time in which the device had no request, in parts of at least [`SHORTEST_IDLE`]; 0 where no requests were
+    /// The time in which the device had no request, in parts of 2 ms or more; 0 where no requests were
     /// recorded.
     pub idle: Ns,
 }
