@@ -27,14 +27,22 @@ const MINOR_BITS: u32 = 20;
 /// A field as printed: its name, and its value.
 pub(super) type Printed<'t> = (&'t [u8], FieldValue<'t>);
 
+/// A thread of a context switch as printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SwitchedThread<'t> {
+    pub name: &'t [u8],
+    pub tid: i32,
+    /// As the kernel counts it: 120 for a nice value of 0.
+    pub priority: i64,
+}
+
 /// A context switch as printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PrintedSwitch<'t> {
-    pub prev_name: &'t [u8],
-    pub prev: i32,
+    pub prev: SwitchedThread<'t>,
+    /// The number of its state.
     pub state: i64,
-    pub next_name: &'t [u8],
-    pub next: i32,
+    pub next: SwitchedThread<'t>,
 }
 
 impl<'t> PrintedSwitch<'t> {
@@ -45,16 +53,26 @@ impl<'t> PrintedSwitch<'t> {
         let (left, right) = (text.get(..end - 3)?, text.get(end + 2..)?);
         if let Some(name) = left.strip_prefix(b"prev_comm=") {
             let (before, state) = split_named(name, b" prev_state=")?;
-            let (before, _) = split_named(before, b" prev_prio=")?;
+            let (before, prev_priority) = split_named(before, b" prev_prio=")?;
             let (prev_name, prev) = split_named(before, b" prev_pid=")?;
-            let (before, _) = split_named(right.strip_prefix(b"next_comm=")?, b" next_prio=")?;
+            let (before, next_priority) = split_named(right.strip_prefix(b"next_comm=")?, b" next_prio=")?;
             let (next_name, next) = split_named(before, b" next_pid=")?;
-            let state = state_number(state)?;
-            return Some(PrintedSwitch { prev_name, prev: lines::id(prev)?, state, next_name, next: lines::id(next)? });
+            return Some(PrintedSwitch {
+                prev: SwitchedThread {
+                    name: prev_name,
+                    tid: lines::id(prev)?,
+                    priority: lines::signed(prev_priority)?,
+                },
+                state: state_number(state)?,
+                next: SwitchedThread {
+                    name: next_name,
+                    tid: lines::id(next)?,
+                    priority: lines::signed(next_priority)?,
+                },
+            });
         }
-        let (prev_name, prev, state) = old_thread(left)?;
-        let (next_name, next, _) = old_thread(right)?;
-        Some(PrintedSwitch { prev_name, prev, state: state_number(state)?, next_name, next })
+        let ((prev, state), (next, _)) = (old_thread(left)?, old_thread(right)?);
+        Some(PrintedSwitch { prev, state: state_number(state)?, next })
     }
 }
 
@@ -69,14 +87,15 @@ fn split_named<'t>(text: &'t [u8], name: &[u8]) -> Option<(&'t [u8], &'t [u8])> 
     Some((text.get(..begin)?, text.get(begin + name.len()..)?))
 }
 
-/// `NAME:TID [PRIORITY] STATE`: the name, the thread, and what follows.
-fn old_thread(text: &[u8]) -> Option<(&[u8], i32, &[u8])> {
+/// `NAME:TID [PRIORITY] STATE`: the thread, and what follows.
+fn old_thread(text: &[u8]) -> Option<(SwitchedThread<'_>, &[u8])> {
     let priority = memchr::memmem::rfind(text, b" [")?;
     let thread = text.get(..priority)?;
     let colon = memchr::memrchr(b':', thread)?;
     let behind = text.get(priority + 2..)?;
-    let state = behind.get(memchr::memchr(b']', behind)? + 1..)?.trim_ascii();
-    Some((thread.get(..colon)?, lines::id(thread.get(colon + 1..)?)?, state))
+    let end = memchr::memchr(b']', behind)?;
+    let (tid, priority) = (lines::id(thread.get(colon + 1..)?)?, lines::signed(behind.get(..end)?)?);
+    Some((SwitchedThread { name: thread.get(..colon)?, tid, priority }, behind.get(end + 1..)?.trim_ascii()))
 }
 
 /// The number of `S`, `D|W`, `R+` ...
@@ -148,7 +167,7 @@ impl PrintedForm {
             }
             PrintedForm::Waking if !text.starts_with(b"comm=") => {
                 let end = memchr::memmem::find(text, b" success=").unwrap_or(text.len());
-                if let Some((name, tid, _)) = text.get(..end).and_then(old_thread) {
+                if let Some((SwitchedThread { name, tid, .. }, _)) = text.get(..end).and_then(old_thread) {
                     fields.extend([(&b"comm"[..], FieldValue::Text(name)), (&b"pid"[..], number(i64::from(tid)))]);
                 }
             }
@@ -225,11 +244,12 @@ mod tests {
     #[test]
     fn switches_are_read_in_both_forms() {
         let switch = |text: &'static str| PrintedSwitch::read(text.as_bytes());
-        let expected = PrintedSwitch { prev_name: b"a b", prev: 5, state: 1, next_name: b"swapper/0", next: 0 };
-        let new =
-            "prev_comm=a b prev_pid=5 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120";
+        let prev = SwitchedThread { name: b"a b", tid: 5, priority: -1 };
+        let expected =
+            PrintedSwitch { prev, state: 1, next: SwitchedThread { name: b"swapper/0", tid: 0, priority: 120 } };
+        let new = "prev_comm=a b prev_pid=5 prev_prio=-1 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120";
         assert_eq!(switch(new), Some(expected));
-        assert_eq!(switch("a b:5 [120] S ==> swapper/0:0 [120]"), Some(expected));
+        assert_eq!(switch("a b:5 [-1] S ==> swapper/0:0 [120]"), Some(expected));
         let state = |letters: &str| {
             let text = new.replace("=S ", &format!("={letters} "));
             PrintedSwitch::read(text.as_bytes()).map(|switch| switch.state)

@@ -298,16 +298,18 @@ impl<'t> ScriptPart<'t> {
         if line.cpu == UNKNOWN_CPU {
             return self.translation.unused(|| "switches without a CPU (`perf script -F +cpu`)".to_owned());
         }
-        let next = NamedThread { tid: switch.next, pid: -1, name: switch.next_name };
+        let next = NamedThread { tid: switch.next.tid, pid: -1, name: switch.next.name };
         self.translation.know(line.time, next);
         self.translation.switches += 1;
         self.fields.clear();
         self.fields.extend([
-            (&b"prev_comm"[..], FieldValue::Text(switch.prev_name)),
-            (&b"prev_pid"[..], FieldValue::Number(switch.prev.into())),
+            (&b"prev_comm"[..], FieldValue::Text(switch.prev.name)),
+            (&b"prev_pid"[..], FieldValue::Number(switch.prev.tid.into())),
+            (&b"prev_prio"[..], FieldValue::Number(switch.prev.priority)),
             (&b"prev_state"[..], FieldValue::Number(switch.state)),
-            (&b"next_comm"[..], FieldValue::Text(switch.next_name)),
-            (&b"next_pid"[..], FieldValue::Number(switch.next.into())),
+            (&b"next_comm"[..], FieldValue::Text(switch.next.name)),
+            (&b"next_pid"[..], FieldValue::Number(switch.next.tid.into())),
+            (&b"next_prio"[..], FieldValue::Number(switch.next.priority)),
         ]);
         self.add(number, line, |translation, fields| class(translation, line.event, fields));
     }
