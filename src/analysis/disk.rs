@@ -11,8 +11,11 @@
 //! at that time, if there was exactly one, because that call causes them. Otherwise they belong to the thread that
 //! queued the work which submitted them, where that is recorded. Those of an io_uring worker (`iou-wrk-TID`,
 //! `iou-sqp-TID`) belong to the thread in the worker's name. Where no requests were recorded, threads that waited for a
-//! disk at the same time share equally. Cost: a binary search and a sweep over the requests in the wait. ALGORITHMS.md
-//! section 5.4, `share`, with weights.
+//! disk at the same time share equally.
+//!
+//! A request whose completion was not recorded ends with its row, with the wait of its submitter, or when it would have
+//! outlived all others by far ([`Longest`]): else it would hide that the disk was idle, and its owner be blamed for it.
+//! Cost: a binary search and a sweep over the requests in the wait. ALGORITHMS.md section 5.4, `share`, with weights.
 
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::state::questions::Asker;
@@ -79,6 +82,12 @@ pub struct DiskWait {
 /// A shorter time without requests is that of a request on its way to the disk, or of a wake-up.
 const SHORTEST_IDLE: Ns = 2_000_000;
 
+/// A request whose completion was not recorded takes at most so many times as long as the longest other of its device,
+/// but for short ones.
+const BY_FAR: Ns = 10;
+/// A request that takes no longer may be any.
+const LONG_REQUEST: Ns = 100_000_000;
+
 /// A request that one device served.
 #[derive(Clone, Copy, Debug)]
 struct DeviceRequest {
@@ -114,7 +123,11 @@ impl DiskUse {
             return result;
         }
         let (syncs, rings) = (sync_calls(timeline, &reader), ring_owners(timeline));
-        for request in reader.requests().all() {
+        let longest = Longest::of(&reader);
+        for mut request in reader.requests().all() {
+            if !request.is_completed {
+                request.span.end = longest.end(&reader, &request);
+            }
             let owner = owner(timeline, &syncs, &rings, &request);
             let item = InFlight { span: request.span, bytes: request.bytes.max(1), owner };
             result.devices.entry((request.host, request.device)).or_default().push(item);
@@ -244,6 +257,37 @@ fn share(queue: &Queue, waiter: ThreadId, excluded: Option<ThreadId>, span: Span
     DiskWait { shares: shares.into_iter().map(share).filter(|share| share.ns > 0).collect(), idle }
 }
 
+/// By host and device: the longest time that a request took whose completion was recorded.
+struct Longest(BTreeMap<(HostId, u32), Ns>);
+
+impl Longest {
+    fn of(reader: &RowReader<'_>) -> Longest {
+        let mut all = BTreeMap::new();
+        for request in reader.requests().all().filter(|request| request.is_completed) {
+            let longest = all.entry((request.host, request.device)).or_insert(0);
+            *longest = request.span.len().max(*longest);
+        }
+        Longest(all)
+    }
+
+    /// The end of a request whose completion was not recorded, no later than that of its row: when the first wait for a
+    /// disk of its submitter ends, or when it would have taken by far the longest of its device.
+    fn end(&self, reader: &RowReader<'_>, request: &DiskRequest) -> Timestamp {
+        let span = request.span;
+        let longest = self.0.get(&(request.host, request.device));
+        let by_far = longest.map(|longest| span.start.saturating_add(longest.saturating_mul(BY_FAR).max(LONG_REQUEST)));
+        let woken = request.submitter.and_then(|submitter| {
+            let mut segments = reader.segments(submitter);
+            let first = segments.at(span.start)?;
+            let after = std::iter::successors(Some(first), |_| segments.next_row());
+            let runs = |kind| matches!(kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted);
+            let wait = after.take_while(|of| of.span.start < span.end).find(|of| !runs(of.kind))?;
+            (wait.kind == SegmentKind::Disk).then_some(wait.span.end)
+        });
+        by_far.into_iter().chain(woken).fold(span.end, Timestamp::min)
+    }
+}
+
 /// A call that writes data out.
 struct SyncCall {
     host: HostId,
@@ -360,6 +404,23 @@ mod tests {
         let use_ = DiskUse::new(&builder.sealed());
         let owners: Vec<_> = use_.devices[&(HostId::at(0), 8)].all.iter().map(|r| r.owner).collect();
         assert_eq!(owners, [Some(thread(1)), Some(thread(4)), Some(thread(3))]);
+    }
+
+    #[test]
+    fn request_without_a_completion_ends_with_the_wait_for_it_or_when_it_outlives_all_others_by_far() {
+        const MS: Ns = 1_000_000;
+        let mut builder = TimelineBuilder::new(4);
+        for (n, wait) in [(1, SegmentKind::Disk), (2, SegmentKind::Timer), (3, SegmentKind::Disk)] {
+            builder.segment(n, 0, 10 * MS, SegmentKind::Running, 0).segment(n, 10 * MS, 30 * MS, wait, 0);
+            builder.segment(n, 30 * MS, 2000 * MS, SegmentKind::Running, 0).request(5 * MS, 2000 * MS, n);
+        }
+        // The third ends with its row before; the last one was completed.
+        builder.0.disk[2].span.end = Timestamp::new(20 * MS);
+        builder.0.disk.iter_mut().for_each(|request| request.is_completed = false);
+        builder.request(100 * MS, 115 * MS, 4);
+        let disk = DiskUse::new(&builder.sealed());
+        let ends = disk.devices[&(HostId::at(0), 8)].all.iter().map(|request| request.span.end.ns() / MS);
+        assert_eq!(ends.collect::<Vec<_>>(), [30, 155, 20, 115]);
     }
 
     #[test]

@@ -94,6 +94,7 @@ impl TimelineBuilder {
             submitter: Some(thread(n)),
             queued_by: None,
             span: Span::of_ns(start, end),
+            is_completed: true,
             issued: Timestamp::new(start),
         });
         self

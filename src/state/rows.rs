@@ -38,9 +38,11 @@ pub struct DiskRequest {
     pub submitter: Option<ThreadId>,
     /// Where that is a kernel thread that runs a work item: the thread that queued the item.
     pub queued_by: Option<ThreadId>,
-    /// From its insertion into the queue (`issued` where not recorded) to its completion (the end of the trace where
-    /// not recorded).
+    /// From its insertion into the queue (`issued` where not recorded) to its completion; where that was not recorded,
+    /// to that of the first request of its device that began later, or to the end of the trace.
     pub span: Span,
+    /// Its completion was recorded.
+    pub is_completed: bool,
     /// When it was handed to the device.
     pub issued: Timestamp,
 }

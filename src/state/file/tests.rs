@@ -86,6 +86,7 @@ fn timeline() -> Timeline {
         submitter: Some(threads[0]),
         queued_by: None,
         span: Span::of_ns(n * 7, n * 7 + 30),
+        is_completed: n % 5 > 0,
         issued: Timestamp::new(n * 7 + 2),
     };
     draft.disk = (0..20).map(request).collect();

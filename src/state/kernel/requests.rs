@@ -77,6 +77,8 @@ struct Leader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum RequestChange {
     Issued(Timestamp),
+    Completed(Timestamp),
+    /// Nothing shows that it was on its way any longer.
     Ended(Timestamp),
 }
 
@@ -84,6 +86,7 @@ impl RequestChange {
     fn apply(self, request: &mut DiskRequest) {
         match self {
             RequestChange::Issued(t) => request.issued = t,
+            RequestChange::Completed(t) => (request.span.end, request.is_completed) = (t, true),
             RequestChange::Ended(t) => request.span.end = t,
         }
     }
@@ -201,6 +204,7 @@ impl Requests {
             submitter: by.thread,
             queued_by: by.client,
             span: Span::new(t, Timestamp::MAX),
+            is_completed: false,
             issued: t,
         });
         self.stored + self.rows.len() as u32 - 1
@@ -213,7 +217,7 @@ impl Requests {
 
     /// The request at a position completes on its device.
     pub fn end_row(&mut self, at: u32, device: (HostId, u32), t: Timestamp) {
-        self.change(at, RequestChange::Ended(t));
+        self.change(at, RequestChange::Completed(t));
         let Some(leaders) = self.leaders.get_mut(&device) else { return };
         while let Some(leader) = leaders.front().copied().filter(|leader| leader.at <= at) {
             leaders.pop_front();
@@ -375,6 +379,7 @@ mod tests {
         step(20, complete, 8, 3);
         step(30, complete, 8, 2);
         let (all, _) = requests.close(|_| Timestamp::new(90));
-        assert_eq!(all.iter().map(|r| r.span.end.ns()).collect::<Vec<_>>(), [20, 30, 20, 90, 90]);
+        let ends = [(20, false), (30, true), (20, true), (90, false), (90, false)];
+        assert_eq!(all.iter().map(|r| (r.span.end.ns(), r.is_completed)).collect::<Vec<_>>(), ends);
     }
 }

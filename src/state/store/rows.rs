@@ -210,7 +210,10 @@ impl StoredRow for DiskRequest {
 
     fn field(&self, number: usize) -> u64 {
         match number {
-            0 => u64::from(self.host.raw()) << 33 | u64::from(self.device) << 1 | u64::from(self.write),
+            0 => {
+                let flags = u64::from(self.is_completed) << 1 | u64::from(self.write);
+                u64::from(self.host.raw()) << 34 | u64::from(self.device) << 2 | flags
+            }
             1 => self.sector,
             2 => self.bytes,
             3 => optional(self.submitter.map(|thread| thread.raw())),
@@ -222,14 +225,15 @@ impl StoredRow for DiskRequest {
     fn of(span: Span, field: impl Fn(usize) -> u64) -> DiskRequest {
         let device = field(0);
         DiskRequest {
-            host: HostId::from_raw((device >> 33) as u32),
-            device: (device >> 1) as u32,
+            host: HostId::from_raw((device >> 34) as u32),
+            device: (device >> 2) as u32,
             sector: field(1),
             bytes: field(2),
             write: device & 1 == 1,
             submitter: present(field(3)).map(ThreadId::from_raw),
             queued_by: present(field(4)).map(ThreadId::from_raw),
             span,
+            is_completed: device & 2 == 2,
             issued: back_by(span.end, field(5)),
         }
     }

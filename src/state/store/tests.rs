@@ -18,7 +18,6 @@ use crate::state::timeline::{
     SegmentKind, Service, StackSample, ThreadId, Waker,
 };
 use proptest::prelude::*;
-use std::fmt::Debug;
 
 /// A store of lines whose rows were sealed in slabs of `slab` rows of each line.
 fn store<R: StoredRow>(lines: &[Vec<R>], slab: usize) -> LineStore<R> {
@@ -35,7 +34,7 @@ fn store<R: StoredRow>(lines: &[Vec<R>], slab: usize) -> LineStore<R> {
 }
 
 /// Rows of any kind, made of numbers: instants, lengths, gaps.
-fn check_rows<R: StoredRow + PartialEq + Debug>(lines: &[Vec<R>], slab: usize) -> Result<(), TestCaseError> {
+fn check_rows<R: StoredRow + PartialEq + std::fmt::Debug>(lines: &[Vec<R>], slab: usize) -> Result<(), TestCaseError> {
     let store = store(lines, slab);
     let mut pin = LeafPin::default();
     for (number, rows) in lines.iter().enumerate() {
@@ -117,6 +116,7 @@ fn disk_request(n: &Numbers) -> DiskRequest {
         queued_by: thread(n.small.into()),
         span: n.span,
         issued: Timestamp::new(n.large as i64),
+        is_completed: n.large.is_multiple_of(3),
     }
 }
 
@@ -182,7 +182,7 @@ proptest! {
 }
 
 /// Some rows change in the store as they do in vectors.
-fn check_rewrite<R: StoredRow + PartialEq + Debug>(
+fn check_rewrite<R: StoredRow + PartialEq + std::fmt::Debug>(
     mut rows: Vec<Vec<R>>,
     slab: usize,
     places: &[RowPlace],
