@@ -23,6 +23,7 @@ mod held;
 mod polling;
 mod resources;
 mod times;
+mod unanswered;
 mod work;
 
 use super::carriers;

@@ -8,6 +8,7 @@ use super::stacks::StackId;
 use crate::base::names::NameId;
 use crate::base::time::Ns;
 use crate::event::remark::KernelWork;
+use crate::model::environment::ServerPort;
 use crate::model::wait_kind::WaitKind;
 use crate::state::timeline::{HostId, ThreadId};
 use foldhash::HashMap;
@@ -39,8 +40,19 @@ pub enum OutlineStep {
     Throttled(HostId, u32),
     /// A sleep between calls of this name (of the timeline) that fail.
     Polls(NameId),
+    /// A wait for an answer that did not come in time.
+    NoAnswer(NoAnswer),
     /// Another thread, by shown name.
     Thread(WaitKind, Option<NameId>),
+}
+
+/// An answer that did not come in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NoAnswer {
+    /// The time limit, in ns, to two digits.
+    pub within: Ns,
+    /// The port of the server, where it is known.
+    pub port: Option<ServerPort>,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -27,7 +27,12 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         None => doing(*activity, function.as_deref(), named.manner),
     };
     let (tcp, idle) = (tcp_timer(named.manner), disk_idle(named.idle_disk));
-    let ran = if *activity == Some(WaitKind::Disk) { ran + &idle } else { ran };
+    let no_answer = named.no_answer.as_ref().map_or_else(String::new, |within| format!(" (no answer came {within})"));
+    let ran = match *activity {
+        Some(WaitKind::Disk) => ran + &idle,
+        Some(WaitKind::Timer) => ran + &no_answer,
+        _ => ran,
+    };
     let precedence = named.precedence.unwrap_or_default();
     let inside = function.map_or_else(String::new, |f| format!(" (in {f})"));
     let who = match parties {
@@ -67,7 +72,9 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
             format!("waiting{within} over the network for others, mostly {who}{ran}{tcp}")
         }
         (WaitKind::Network, Blame::NoThread) => format!("waiting for the network{within}{tcp}"),
-        (WaitKind::Timer, _) if named.manner == WaitManner::TimedOut => format!("waiting{within} until it timed out"),
+        (WaitKind::Timer, _) if named.manner == WaitManner::TimedOut => {
+            format!("waiting{within} until it timed out{no_answer}")
+        }
         (WaitKind::Timer, _) => match &named.polled {
             Some(call) => format!("sleeping{within} between calls of {call} that failed"),
             None => format!("sleeping{within}"),

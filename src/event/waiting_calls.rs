@@ -36,6 +36,10 @@ const TIMED: [&str; 11] = [
 /// Calls that return `EAGAIN` when a timer ended them.
 const RETRIED: [&str; 5] =
     ["rt_sigtimedwait", "rt_sigtimedwait_time64", "sigtimedwait", "semtimedop", "semtimedop_time64"];
+/// Calls that return `EAGAIN` when the time limit of their socket (`SO_RCVTIMEO`) ended them. Those of a socket that
+/// does not block return the same, and have not waited.
+const RECEIVES: [&str; 9] =
+    ["read", "readv", "recv", "recvfrom", "recvmsg", "recvmmsg", "recvmmsg_time64", "accept", "accept4"];
 /// Calls about files alone: no pipe, socket or terminal takes them.
 const FILES: [&str; 15] = [
     "pread64",
@@ -57,6 +61,7 @@ const FILES: [&str; 15] = [
 const EAGAIN: i64 = -11;
 const ETIME: i64 = -62;
 const ETIMEDOUT: i64 = -110;
+const EINPROGRESS: i64 = -115;
 
 /// True for a call in which a thread rests for a time of its own choice.
 pub fn is_sleep(call: &str) -> bool {
@@ -66,6 +71,11 @@ pub fn is_sleep(call: &str) -> bool {
 /// True for a call that waits until some of many descriptors are ready.
 pub fn is_poll(call: &str) -> bool {
     POLLS.contains(&call)
+}
+
+/// True for a call that watches the descriptors which its arguments list, not those of a set that was made before.
+pub fn is_poll_of_listed(call: &str) -> bool {
+    is_poll(call) && !call.starts_with("epoll")
 }
 
 /// True for a call that waits for a disk, or for a lock of the kernel on the way to it, if it waits.
@@ -79,6 +89,16 @@ pub fn timed_out(call: &str, ret: i64) -> bool {
         0 => is_sleep(call) || is_poll(call) || COMPLETIONS.contains(&call),
         ETIMEDOUT | ETIME => TIMED.contains(&call),
         EAGAIN => RETRIED.contains(&call),
+        _ => false,
+    }
+}
+
+/// True where the time limit of its socket may have ended a call with this result: it did if the call waited for a tick
+/// of the kernel's clock or longer.
+pub fn may_have_timed_out(call: &str, ret: i64) -> bool {
+    match ret {
+        EAGAIN => RECEIVES.contains(&call),
+        EINPROGRESS => call == "connect",
         _ => false,
     }
 }

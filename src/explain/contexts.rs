@@ -11,7 +11,7 @@
 //!
 //! Cost: linear in the nodes of the outline and the frames of its stacks. ALGORITHMS.md sections 5.1 to 5.3.
 
-use crate::analysis::outline::{Outline, OutlineStep};
+use crate::analysis::outline::{NoAnswer, Outline, OutlineStep};
 use crate::analysis::pauses::Pauses;
 use crate::analysis::stacks::{Stack, StackId, StackTable};
 use crate::analysis::symbols::cache::SymbolCache;
@@ -26,7 +26,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
-use crate::model::wait_kind::{CPUS_IDLE, POLLING, QUOTA, SENT_BY, WaitKind};
+use crate::model::wait_kind::{CPUS_IDLE, NO_ANSWER, POLLING, QUOTA, SENT_BY, WaitKind};
 use crate::state::timeline::Timeline;
 use foldhash::HashMap;
 
@@ -158,6 +158,12 @@ impl ContextNames<'_> {
             }
             OutlineStep::Polls(call) => {
                 let name = self.names.intern(&format!("{POLLING}{}", self.dictionary.timeline.names().get(call)));
+                vec![Frame { kind: FrameKind::Wait(WaitKind::Timer), name }]
+            }
+            OutlineStep::NoAnswer(NoAnswer { within, port }) => {
+                let on = port.map(|port| format!(" on port {} ({})", port.number, port.protocol.name()));
+                let within = figure::time(within as f64);
+                let name = self.names.intern(&format!("{NO_ANSWER}within {within}{}", on.unwrap_or_default()));
                 vec![Frame { kind: FrameKind::Wait(WaitKind::Timer), name }]
             }
             OutlineStep::Stack(id) => {

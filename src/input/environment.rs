@@ -9,12 +9,14 @@ use crate::base::mapped::open_regular;
 use crate::base::notice::Notice;
 use crate::base::time::Ns;
 use crate::model::environment::{
-    CPU_GROUP, CPUS_ALLOWED, ControlGroup, CpuQuota, DISK_GROUP, DISK_LIMITS, ENVIRONMENT_FILE, Environment,
-    EnvironmentLine, NR_THROTTLED, PERIOD_US, PRIORITY, QUOTA_US, STEAL_MS, SampledTable, SampledValue, SampledValues,
-    THROTTLED_US, ThreadSetting, ThreadSettings, ThrottleCount, WEIGHT,
+    CPU_GROUP, CPUS_ALLOWED, ConnectedSocket, ControlGroup, CpuQuota, DISK_GROUP, DISK_LIMITS, ENVIRONMENT_FILE,
+    Environment, EnvironmentLine, NR_THROTTLED, PERIOD_US, PRIORITY, Protocol, QUOTA_US, SOCKETS, STEAL_MS,
+    SampledTable, SampledValue, SampledValues, ServerPort, THROTTLED_US, ThreadSetting, ThreadSettings, ThrottleCount,
+    WEIGHT,
 };
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,6 +30,8 @@ const MOST_LINES: usize = 1 << 20;
 const MOST_CHANGES: usize = 1 << 20;
 /// Runs of numbers in a list of CPUs.
 const MOST_RUNS: usize = 256;
+/// Sockets of a process.
+const MOST_SOCKETS: usize = 4096;
 /// The weights of a group of which nothing was said: of version 2, and of version 1.
 const USUAL_WEIGHTS: [u64; 2] = [100, 1024];
 
@@ -198,6 +202,10 @@ impl ReadEnvironment {
             if let Some(priority) = text(values, PRIORITY) {
                 changes += note(&mut settings.is_usual, line, priority == "0 other");
             }
+            if let Some(all) = text(values, SOCKETS) {
+                let sockets = sockets(all);
+                changes += sockets.as_ref().map_or(0, Vec::len) + note(&mut settings.sockets, line, sockets);
+            }
             self.changes += changes;
         }
     }
@@ -243,6 +251,22 @@ fn note<T: PartialEq>(all: &mut Vec<ThreadSetting<T>>, line: u32, value: T) -> u
     }
     all.push(ThreadSetting { line, value });
     1
+}
+
+/// The sockets of a process: `5 udp 127.0.0.53:53, 9 tcp [::1]:5432`; `None` where they were not read.
+fn sockets(list: &str) -> Option<Vec<ConnectedSocket>> {
+    let socket = |words: &str| {
+        let mut words = words.split(' ');
+        let (descriptor, protocol, peer) = (words.next()?, words.next()?, words.next()?);
+        let protocol = match protocol {
+            "tcp" => Protocol::Tcp,
+            "udp" => Protocol::Udp,
+            _ => return None,
+        };
+        let number = peer.parse::<SocketAddr>().ok()?.port();
+        Some(ConnectedSocket { descriptor: descriptor.parse().ok()?, port: ServerPort { protocol, number } })
+    };
+    list.split(", ").filter(|words| !words.is_empty()).take(MOST_SOCKETS).map(socket).collect()
 }
 
 /// A list of CPUs as the kernel writes it: `0-3,8`.
@@ -332,6 +356,20 @@ mod tests {
         let mut all = ReadEnvironment::new(String::new());
         all.lines(&text[..]);
         assert_eq!((all.whole.notices.count(Notice::EnvironmentUnread), all.whole.lines.len()), (1, 1));
+    }
+
+    #[test]
+    fn sockets_lead_to_ports() {
+        let port = |protocol, number| ServerPort { protocol, number };
+        let socket = |descriptor, port| ConnectedSocket { descriptor, port };
+        let two = vec![socket(5, port(Protocol::Udp, 53)), socket(9, port(Protocol::Tcp, 5432))];
+        assert_eq!(sockets("5 udp 127.0.0.53:53, 9 tcp [::1]:5432"), Some(two));
+        assert_eq!(sockets(""), Some(Vec::new()));
+        for wrong in ["unknown", "5 udp", "5 sctp 127.0.0.1:5", "x udp 127.0.0.1:5", "5 udp 127.0.0.1:99999"] {
+            assert_eq!(sockets(wrong), None, "{wrong}");
+        }
+        let all = read(&[line(5, r#","processes":{"7":{"sockets":"5 udp 127.0.0.53:53"}}"#)].concat());
+        assert_eq!(all.processes[&7].sockets.len(), 1);
     }
 
     #[test]

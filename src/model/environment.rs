@@ -6,7 +6,7 @@
 //! recording", lists the names.
 
 use crate::base::notice::Notices;
-use crate::base::time::{Ns, Timestamp};
+use crate::base::time::{Ns, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -33,6 +33,9 @@ pub const DISK_LIMITS: &str = "io.max";
 pub const CPUS_ALLOWED: &str = "cpus_allowed";
 /// Of a process or thread: its nice value and scheduling policy, `0 other`.
 pub const PRIORITY: &str = "priority";
+/// Of a process: the sockets that it has connected, by descriptor: `5 udp 127.0.0.53:53, 9 tcp [::1]:5432`; `unknown`
+/// where they were not read.
+pub const SOCKETS: &str = "sockets";
 /// Of a CPU: time that the hypervisor gave to others.
 pub const STEAL_MS: &str = "steal_ms";
 
@@ -169,6 +172,43 @@ pub struct ThreadSetting<T> {
     pub value: T,
 }
 
+/// A protocol of sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// A stream.
+    Tcp,
+    /// Datagrams.
+    Udp,
+}
+
+impl Protocol {
+    /// Its name: `TCP`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Tcp => "TCP",
+            Protocol::Udp => "UDP",
+        }
+    }
+}
+
+/// The port of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerPort {
+    /// Its protocol.
+    pub protocol: Protocol,
+    /// Its number.
+    pub number: u16,
+}
+
+/// A socket that a process has connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectedSocket {
+    /// Its descriptor.
+    pub descriptor: u32,
+    /// Where it leads.
+    pub port: ServerPort,
+}
+
 /// The settings of a thread or process, in order of lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadSettings {
@@ -180,6 +220,8 @@ pub struct ThreadSettings {
     pub allowed: Vec<ThreadSetting<Vec<(u32, u32)>>>,
     /// True for nice 0 and the policy of a usual thread.
     pub is_usual: Vec<ThreadSetting<bool>>,
+    /// Of a process: the sockets that it has connected; `None` where they were not read.
+    pub sockets: Vec<ThreadSetting<Option<Vec<ConnectedSocket>>>>,
 }
 
 /// The environment of a recording.
@@ -241,6 +283,24 @@ impl Environment {
     }
 }
 
+impl PlacedEnvironment {
+    /// Where an open file of a process led all through `span`, if it was a socket that the process had connected: a
+    /// line of that time says so, else those before and after it say the same.
+    pub fn server_port(&self, pid: i32, descriptor: u32, span: Span) -> Option<ServerPort> {
+        let settings = &self.values.processes.get(&pid)?.sockets;
+        let port = |line: usize| {
+            let first = settings.first().filter(|first| first.line as usize <= line)?;
+            let sockets = ThreadSetting::at(settings, line as u32).unwrap_or(&first.value).as_ref()?;
+            sockets.iter().find(|socket| socket.descriptor == descriptor).map(|socket| socket.port)
+        };
+        let after = self.times.partition_point(|time| *time < span.start);
+        if self.times.get(after).is_some_and(|time| *time < span.end) {
+            return port(after);
+        }
+        port(after.checked_sub(1)?).filter(|before| after < self.times.len() && port(after) == Some(*before))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,5 +326,28 @@ mod tests {
         let at = |line| *ThreadSetting::at(&all, line).unwrap();
         assert_eq!([0, 2, 4, 5, 9].map(at), ['a', 'a', 'a', 'b', 'b']);
         assert_eq!(ThreadSetting::<u32>::at(&[], 3), None);
+    }
+
+    #[test]
+    fn a_socket_leads_where_the_lines_of_its_time_say() {
+        let socket = |descriptor, number| {
+            let port = ServerPort { protocol: Protocol::Udp, number };
+            Some(vec![ConnectedSocket { descriptor, port }])
+        };
+        let all = [(0, socket(5, 53)), (2, socket(5, 80)), (3, None), (4, Some(Vec::new())), (5, socket(6, 53))];
+        let sockets = all.into_iter().map(|(line, value)| ThreadSetting { line, value }).collect();
+        let settings = ThreadSettings { sockets, ..ThreadSettings::default() };
+        let values = Environment { processes: BTreeMap::from([(7, settings)]), ..Environment::default() };
+        let times = (0..7).map(|line| Timestamp::new(line * 100)).collect();
+        let placed = PlacedEnvironment { values: std::sync::Arc::new(values), times };
+        let port = |pid, descriptor, from, to| {
+            let span = Span::new(Timestamp::new(from), Timestamp::new(to));
+            placed.server_port(pid, descriptor, span).map(|port| port.number)
+        };
+        assert_eq!(port(7, 5, 90, 110), Some(53), "a line in it");
+        assert_eq!((port(7, 5, 10, 90), port(7, 5, 190, 199)), (Some(53), None), "the lines around it agree, or not");
+        assert_eq!((port(7, 5, 290, 310), port(7, 5, 390, 410)), (None, None), "not read, and closed");
+        assert_eq!((port(7, 6, 510, 590), port(7, 6, 610, 690)), (Some(53), None), "there is no line after it");
+        assert_eq!((port(8, 5, 90, 110), port(7, 4, 90, 110), port(7, 5, -50, -10)), (None, None, None));
     }
 }

@@ -12,6 +12,8 @@ pub const CPUS_IDLE: &str = " CPUs idle";
 pub const QUOTA: &str = "quota of ";
 /// The begin of the names of sleeps between calls that fail: `polling fcntl`.
 pub const POLLING: &str = "polling ";
+/// The begin of the names of waits for an answer until a time limit: `no answer within 1.00 s on port 53 (UDP)`.
+pub const NO_ANSWER: &str = "no answer ";
 /// The name of waits for a CPU that end when another thread loses it, which ran for longer than time slices last;
 /// the waiting thread had lost the CPU before, ready to run.
 pub const LIKE_A_QUOTA: &str = "as under a quota";

@@ -33,6 +33,7 @@ use super::processes::Processes;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
+use crate::base::time::{Span, Timestamp};
 use crate::event::derived::{ConversationSide, Conversations};
 use crate::event::descriptor::{Descriptor, DescriptorUse, NamedDescriptor};
 use crate::state::questions::Asker;
@@ -87,11 +88,22 @@ impl<'t, 'r> Finder<'t, 'r> {
         None
     }
 
+    /// What the environment says of a descriptor of a process at a time: it names the sockets that the process has
+    /// connected.
+    fn sampled(&self, process: usize, descriptor: Descriptor, t: Timestamp) -> Option<Origin> {
+        let timeline = self.reader.timeline();
+        let thread = timeline.thread(*self.processes.0.get(process)?.threads.first()?)?;
+        let environment = timeline.environment(thread.host)?;
+        let at = Span::new(t, t.saturating_add(1));
+        environment.server_port(thread.pid, descriptor.number(), at).map(|_| Origin::Connected)
+    }
+
     /// The conversations of one process, after those that created it.
     fn find(&mut self, process: usize) -> OfProcess {
         let of = &self.processes.0[process];
         let inherited = |descriptor: Descriptor| self.inherited(process, descriptor);
-        let mut files = OpenFiles::new(of.threads.len(), &inherited, of.has_forked);
+        let sampled = |descriptor: Descriptor, t: Timestamp| self.sampled(process, descriptor, t);
+        let mut files = OpenFiles::new(of.threads.len(), &inherited, &sampled, of.has_forked);
         let mut arrivals = Arrivals::new(self.reader, &self.meanings, &of.threads);
         for one in process_calls(self.reader, &self.meanings, &of.threads) {
             let Some(thread) = of.threads.get(one.thread).copied() else { continue };

@@ -2,9 +2,9 @@
 //!
 //! In: the calls of a process in the order of their effects. Out: its conversations. What a descriptor is follows from
 //! the call that made it, in this process or in the one that created it; of one that is older than the recording, from
-//! its use: calls that only sockets or only files allow, else data in both directions for which a thread waited. A
-//! descriptor that is closed and used again is another open file; one that was duplicated is the same. Cost: a look-up
-//! for each call.
+//! the environment where that was recorded, else from its use: calls that only sockets or only files allow, else data
+//! in both directions for which a thread waited. A descriptor that is closed and used again is another open file; one
+//! that was duplicated is the same. Cost: a look-up for each call.
 
 use super::arrivals::Arrival;
 use super::exchanges::{Exchanges, Piece};
@@ -108,6 +108,8 @@ impl DescriptorLog {
 pub(super) struct OpenFiles<'i> {
     /// What a descriptor was when the process was created, where that was recorded.
     inherited: &'i dyn Fn(Descriptor) -> Option<Option<Origin>>,
+    /// What the environment says of a descriptor at a time.
+    sampled: &'i dyn Fn(Descriptor, Timestamp) -> Option<Origin>,
     by_descriptor: BTreeMap<Descriptor, usize>,
     files: Vec<OpenFile>,
     /// Places in `files` of which no descriptor is left.
@@ -125,10 +127,12 @@ impl<'i> OpenFiles<'i> {
     pub fn new(
         threads: usize,
         inherited: &'i dyn Fn(Descriptor) -> Option<Option<Origin>>,
+        sampled: &'i dyn Fn(Descriptor, Timestamp) -> Option<Origin>,
         has_heirs: bool,
     ) -> OpenFiles<'i> {
         OpenFiles {
             inherited,
+            sampled,
             by_descriptor: BTreeMap::new(),
             files: Vec::new(),
             free: Vec::new(),
@@ -256,7 +260,7 @@ impl<'i> OpenFiles<'i> {
         match self.by_descriptor.get(&descriptor) {
             Some(at) => *at,
             None => {
-                let origin = (self.inherited)(descriptor).flatten();
+                let origin = (self.inherited)(descriptor).flatten().or_else(|| (self.sampled)(descriptor, t));
                 self.open(descriptor, origin.unwrap_or(Origin::Unknown), t)
             }
         }

@@ -1,5 +1,7 @@
 //! Conversations call by call.
 
+mod older;
+
 use super::{NoConversation, find, mark};
 use crate::analysis::executions::{PairingRule, pair};
 use crate::analysis::timeline_builder::TimelineBuilder;
@@ -297,57 +299,6 @@ fn data_that_waited_behind_other_data_had_arrived_when_both_were_found() {
         ],
     );
     assert_eq!(served(&builder), [(40, 65, 5, 10, 7), (43, 75, 6, 10, 7), (80, 83, 7, 10, 10)]);
-}
-
-#[test]
-fn what_is_older_than_the_recording_is_a_socket_by_its_use() {
-    let awaited = |more: Calls<'_>| {
-        let mut builder = server(1);
-        waits(&mut builder, 1, &[(20, 40)]);
-        calls(&mut builder, 1, &[("epoll_wait", 19, 43, 3, 1), ("read", 44, 45, 5, 10), ("write", 60, 65, 5, 7)]);
-        calls(&mut builder, 1, more);
-        served(&builder).len()
-    };
-    assert_eq!((awaited(&[]), awaited(&[("lseek", 70, 71, 5, 0)])), (1, 0));
-    // Data that no thread waited for may be that of a file, unless only sockets allow the call.
-    let unawaited = |more: Calls<'_>| {
-        let mut builder = server(1);
-        waits(&mut builder, 1, &[]);
-        calls(&mut builder, 1, &[("read", 44, 45, 5, 10), ("write", 60, 65, 5, 7)]);
-        calls(&mut builder, 1, more);
-        served(&builder).len()
-    };
-    assert_eq!((unawaited(&[]), unawaited(&[("shutdown", 70, 71, 5, 0)])), (0, 1));
-    // Threads wake each other by a counter of eight bytes.
-    let mut builder = server(1);
-    waits(&mut builder, 1, &[(20, 40)]);
-    calls(&mut builder, 1, &[("epoll_wait", 19, 43, 3, 1), ("read", 44, 45, 5, 8), ("write", 60, 65, 5, 8)]);
-    assert_eq!(served(&builder), []);
-}
-
-#[test]
-fn older_conversation_counts_as_the_process_has_the_others() {
-    let older = [("recvfrom", 10, 11, 9, 1), ("sendto", 20, 21, 9, 1), ("recvfrom", 30, 31, 9, 1)];
-    let with = |more: Calls<'_>| {
-        let mut builder = server(1);
-        waits(&mut builder, 1, &[]);
-        calls(&mut builder, 1, &older);
-        calls(&mut builder, 1, more);
-        (served(&builder).len(), rows(&builder, ConversationSide::Calls).len())
-    };
-    assert_eq!(with(&[]), (1, 1));
-    let accepted = [("accept4", 50, 51, 4, 5), ("read", 60, 61, 5, 1), ("write", 62, 63, 5, 1)];
-    // What contradicts the others is left out where there are others.
-    let connected = [("connect", 70, 71, 6, 0), ("write", 72, 73, 6, 1), ("read", 74, 75, 6, 1)];
-    assert_eq!(with(&accepted), (2, 1));
-    assert_eq!(with(&[accepted, connected].concat()), (2, 1));
-    // A process that sleeps before it sends asks by itself.
-    let mut builder = server(1);
-    waits(&mut builder, 1, &[]);
-    let slept = [("recvfrom", 10, 11, 9, 1), ("clock_nanosleep", 12, 19, -1, 0)];
-    calls(&mut builder, 1, &slept);
-    calls(&mut builder, 1, &[("sendto", 20, 21, 9, 1), ("recvfrom", 30, 31, 9, 1)]);
-    assert_eq!((served(&builder).len(), rows(&builder, ConversationSide::Calls).len()), (0, 1));
 }
 
 #[test]

@@ -19,10 +19,12 @@ const MOST: usize = 8;
 impl Walk<'_, '_> {
     /// A wait that a timer ended.
     pub(super) fn add_timer(&mut self, node: OutlineId, segment: &PathSegment) {
-        let Some(call) = self.polled(segment) else { return self.add_wait(node, WaitKind::Timer, segment) };
+        let polled = self.polled(segment).map(OutlineStep::Polls);
+        let reason = polled.or_else(|| self.unanswered(segment).map(OutlineStep::NoAnswer));
+        let Some(reason) = reason else { return self.add_wait(node, WaitKind::Timer, segment) };
         let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Timer, None));
-        let polls = self.outline.child(Some(wait), OutlineStep::Polls(call));
-        self.add(polls, segment.span.len() as u64);
+        let below = self.outline.child(Some(wait), reason);
+        self.add(below, segment.span.len() as u64);
     }
 
     /// The call that failed before this sleep and that the thread makes again after it.

@@ -1,9 +1,11 @@
 //! Trees of hand-written paths.
 
 mod environments;
+mod unanswered;
 mod waits_for_a_cpu;
 
 use super::*;
+use crate::analysis::outline::NoAnswer;
 use crate::analysis::path;
 use crate::analysis::pauses::pauses;
 use crate::analysis::symbols::images::Spaces;
@@ -70,6 +72,9 @@ fn tree_in(
             OutlineStep::Quota(period) => format!(";[quota of {period}]"),
             OutlineStep::Throttled(_, group) => format!(";[quota of group {group}]"),
             OutlineStep::Polls(call) => format!(";[polls {}]", builder.0.tables.names.get(call)),
+            OutlineStep::NoAnswer(NoAnswer { within, port }) => {
+                format!(";[no answer in {within} on {:?}]", port.map(|port| port.number))
+            }
             OutlineStep::Thread(_, name) => format!(";thread {}", shown.get(name.unwrap())),
         };
         paths.push(above + &word);

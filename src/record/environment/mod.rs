@@ -10,15 +10,18 @@
 //! - `groups`: control groups of either version
 //! - `machine`: CPUs, memory, pressure
 //! - `processes`: the processes, their threads, groups, CPUs and limits
+//! - `sockets`: the sockets that they have connected
 
 mod groups;
 mod machine;
 mod processes;
+mod sockets;
 
-use crate::model::environment::{EnvironmentClocks, EnvironmentLine, SampledValue, SampledValues};
+use crate::model::environment::{EnvironmentClocks, EnvironmentLine, SampledTable, SampledValue, SampledValues};
 use groups::Hierarchies;
 use processes::SampleDepth;
 use rustix::time::{ClockId, clock_gettime};
+use sockets::SocketSampler;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -60,6 +63,7 @@ pub struct EnvironmentSampler {
     before: EnvironmentLine,
     /// The groups of all processes so far: a group counts on when the last one has ended.
     groups: GroupPaths,
+    sockets: SocketSampler,
     /// Lines so far.
     lines: u32,
 }
@@ -68,7 +72,14 @@ impl EnvironmentSampler {
     /// Of the machine whose `/` is `root`.
     pub fn new(root: &Path, processes: SampledProcesses) -> EnvironmentSampler {
         let (root, before) = (root.to_owned(), EnvironmentLine::default());
-        EnvironmentSampler { root, processes, before, groups: GroupPaths::new(), lines: 0 }
+        EnvironmentSampler {
+            root,
+            processes,
+            before,
+            groups: GroupPaths::new(),
+            sockets: SocketSampler::default(),
+            lines: 0,
+        }
     }
 
     /// One more process whose descendants are sampled, too.
@@ -107,7 +118,8 @@ impl EnvironmentSampler {
         // The counters of the groups are what the times belong to.
         let clocks = clocks();
         let (machine, cpus) = (machine::machine(&proc), machine::cpus(&self.root));
-        let processes::ProcessSample { processes, threads, .. } = found;
+        let processes::ProcessSample { mut processes, threads, .. } = found;
+        self.sockets.add(&proc, &mut processes, &self.before.processes);
         EnvironmentLine { clocks, machine, cpus, groups, processes, threads, ..EnvironmentLine::default() }
     }
 }

@@ -11,13 +11,16 @@ use super::machine::Machine;
 use super::seal::SegmentChange;
 use super::thread_state::{OpenCall, ThreadState, WakeOutsideCall};
 use crate::base::names::NameId;
-use crate::base::time::Timestamp;
+use crate::base::time::{Ns, Timestamp};
 use crate::event::descriptor::NamedDescriptor;
-use crate::event::waiting_calls::{is_sleep, timed_out};
+use crate::event::waiting_calls::{is_sleep, may_have_timed_out, timed_out};
 use crate::state::timeline::{Segment, SegmentKind, ThreadId, Waker};
 
 /// Number of segments in which the last wait of a call is looked for.
 pub(super) const NEAR: usize = 64;
+
+/// A tick of the kernel's clock: no time limit of a socket is shorter, no wait for a lock of a socket that long.
+const TICK: Ns = 1_000_000;
 
 /// Calls that return 0 in the thread that they create.
 const CREATING: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
@@ -99,7 +102,8 @@ impl Machine {
         let state = &mut self.threads[thread];
         let Some(OpenCall { since, name, .. }) = state.call else { return };
         let name = self.out.tables.names.get(name);
-        if !timed_out(name, ret) {
+        let is_certain = timed_out(name, ret);
+        if !is_certain && !may_have_timed_out(name, ret) {
             return;
         }
         let mut inside = state.rows.segments.iter_mut().rev().take(NEAR).take_while(|segment| segment.span.end > since);
@@ -107,7 +111,7 @@ impl Machine {
             is_wait(segment.kind) || segment.kind == SegmentKind::Unknown && segment.span.start >= since
         };
         let wait = if is_sleep(name) { inside.find(slept) } else { inside.find(|segment| is_wait(segment.kind)) };
-        if let Some(wait) = wait {
+        if let Some(wait) = wait.filter(|wait| is_certain || wait.span.len() >= TICK) {
             (wait.kind, wait.waker, wait.qualifier) = (SegmentKind::Timer, None, None);
         }
     }
@@ -138,6 +142,15 @@ fn first_wait(state: &ThreadState, before: Timestamp) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calls_may_have_reached_the_time_limit_of_their_socket() {
+        for (call, ret, wanted) in
+            [("recvfrom", -11, true), ("recvfrom", 0, false), ("connect", -115, true), ("sendto", -11, false)]
+        {
+            assert_eq!(may_have_timed_out(call, ret), wanted, "{call} {ret}");
+        }
+    }
 
     #[test]
     fn timed_out_depends_on_the_call_and_its_result() {

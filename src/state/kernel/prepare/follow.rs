@@ -11,7 +11,7 @@ use crate::event::host::TraceOrigin;
 use crate::event::kind::{Context, Event, Kind, TextId, WeightId};
 use crate::event::prev_state::Leaves;
 use crate::event::stack::RawStackId;
-use crate::event::waiting_calls::timed_out;
+use crate::event::waiting_calls::{may_have_timed_out, timed_out};
 use crate::reading::batch::ThreadContext;
 use crate::state::kernel::cpu::{CpuId, bit};
 use crate::state::kernel::fork::NewThread;
@@ -396,7 +396,9 @@ impl Preparation<'_> {
             let reaches = |first: &Segment| first.span.end <= since || first.span.start <= since && !is_wait(first);
             let has_all = segments.first().map_or(state.start_of_segment() <= since, reaches);
             let has_rows = || has_all && !segments.iter().rev().take_while(|last| last.span.end >= since).any(is_open);
-            if is_same && (!timed_out(self.machine.out.tables.names.get(entered), ret) || has_rows()) {
+            let entered = self.machine.out.tables.names.get(entered);
+            let ends_wait = timed_out(entered, ret) || may_have_timed_out(entered, ret);
+            if is_same && (!ends_wait || has_rows()) {
                 return self.step(event);
             }
         }
