@@ -11,7 +11,7 @@ use std::path::Path;
 use whyslow::base::ctx::Ctx;
 use whyslow::dump;
 use whyslow::dump::{Form, Sizes};
-use whyslow::input::{self, Argument, Opened, Source, count};
+use whyslow::input::{self, Argument, Opened, Source, account, count};
 
 /// The parts of a case, by their headings (`--- metadata`, `--- stream NAME`, `--- expect`).
 fn parts(text: &str) -> Vec<(String, String)> {
@@ -48,6 +48,9 @@ fn listing(folder: &Path) -> String {
     let mut text = Vec::new();
     let mut notices = dump::canonical(&sources, &Ctx::new(1), &mut text).unwrap();
     dumps_alike(&sources);
+    for source in &sources {
+        assert_eq!(account::of_source(source, &Ctx::new(2)).unwrap().broken, None, "{}", folder.display());
+    }
     sources.iter().for_each(|s| notices.merge(&s.trace.notices()));
     let mut text = String::from_utf8(text).unwrap();
     if notices.has_fault() {

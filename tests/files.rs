@@ -136,6 +136,26 @@ fn permit(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
+/// A folder that cannot be opened, beside the only recording of the folder that was named.
+#[test]
+fn unreadable_folders_beside_a_recording_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = folder.path().join("session");
+    let secret = session.join("secret");
+    std::fs::create_dir_all(&secret).unwrap();
+    std::fs::copy(fixture("../recorders/file.data"), session.join("perf.data")).unwrap();
+    permit(&session, 0o755);
+    permit(&session.join("perf.data"), 0o644);
+    permit(&secret, 0);
+    for (words, status) in [(&["info"][..], 0), (&["stats", "count"], 0), (&["stats", "count", "--strict"], 1)] {
+        let out = as_nobody(whyslow(words).arg(&session), folder.path());
+        let all = said(&out) + &String::from_utf8_lossy(&out.stdout);
+        assert_eq!(out.status.code(), Some(status), "{words:?}: {all}");
+        assert!(all.contains("1 folder could not be opened") && all.contains("secret"), "{words:?}: {all}");
+    }
+    permit(&secret, 0o755);
+}
+
 #[test]
 fn unreadable_files_leave_the_others() {
     let folder = tempfile::tempdir().unwrap();

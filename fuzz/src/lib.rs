@@ -2,8 +2,9 @@
 //!
 //! In: the bytes of `metadata` and of one stream file. They go through real files, as a user's do, so that opening,
 //! indexing and mapping are covered too; the folder is in memory where `/dev/shm` is there. Must hold: no panic; an
-//! answer within bounds (libFuzzer's own limits of time and memory); a trace without a fault is read alike by the
-//! three ways through it: counting, which steps over values, the whole decode, and a second decode.
+//! answer within bounds (libFuzzer's own limits of time and memory); each record is an event, describes others, or was
+//! skipped for a reason that is said; a trace without a fault is read alike by the three ways through it: counting,
+//! which steps over values, the whole decode, and a second decode.
 //!
 //! By hand, in `fuzz/`: `cargo run --example seeds`, then
 //! `cargo +nightly fuzz run TARGET corpus/TARGET kept/TARGET -- -max_total_time=1200`. [`TARGETS`] has the names;
@@ -33,7 +34,7 @@ use whyslow::compare::condition::FailIf;
 use whyslow::compare::filter::Filter;
 use whyslow::dump::{Form, Sizes};
 use whyslow::input::otf2::Archive;
-use whyslow::input::{self, Argument, Opened, count};
+use whyslow::input::{self, Argument, Opened, Source, account, count};
 use whyslow::model::database::Database;
 use whyslow::options::configuration::Configuration;
 use whyslow::reading::{declared, tasks};
@@ -126,10 +127,19 @@ pub fn ask_file(name: &str, bytes: &[u8]) {
     let work = Ctx::new(1);
     let opened = input::open(&[Argument { label: None, path }], &work);
     let Ok(Opened::Traces(sources)) = opened else { return };
+    assert_accounted(&sources);
     let (counts, _) = count::count(&sources, &work).expect("it is not cancelled");
     let mut listing = Listing::default();
     if dump::write(&sources, Form::Canonical, &Sizes::default(), &work, &mut listing).is_ok() {
         assert_eq!(listing.lines, counts.events);
+    }
+}
+
+/// What became of each record is known: bytes that are neither read nor counted are a failure.
+fn assert_accounted(sources: &[Source]) {
+    for source in sources {
+        let checked = account::of_source(source, &Ctx::new(1)).expect("it is not cancelled");
+        assert_eq!(checked.broken, None);
     }
 }
 
@@ -199,6 +209,7 @@ pub fn ask(metadata: &[u8], stream: Option<&[u8]>) {
     }
     let argument = Argument { label: None, path: folder };
     let Ok(Opened::Traces(sources)) = input::open(&[argument], &Ctx::new(1)) else { return };
+    assert_accounted(&sources);
     for source in &sources {
         source.trace.compile_whole();
     }
@@ -232,11 +243,8 @@ pub fn ask_archive(bytes: &[u8]) {
         }
     }
     let Ok(archive) = Archive::open(&target.join("traces.otf2")) else { return };
-    for at in 0..archive.definitions.locations.len().min(4) {
-        let files = archive.open_location(whyslow::input::otf2::LocationId::at(at));
-        let mut reader = files.reader();
-        while reader.next().is_some() {}
-    }
+    let checked = account::of_archive(&archive, &Ctx::new(1)).expect("it is not cancelled");
+    assert_eq!(checked.broken, None);
 }
 
 /// Open a database and read each model; what it says of its length and of the checksum of its table is put right

@@ -182,6 +182,18 @@ notices! {
         "processes of {n} pid namespaces (containers) were recorded; one id can mean different processes in them";
     LinesUnread        Fault Found
         "{n} {line or message|lines or messages} of the recording could not be read and {was|were} skipped";
+    EventsUndescribed  Fault Found
+        "{n} {event|events} of a kind that the recording does not describe {was|were} skipped";
+    FormatsMissing     Fault Found
+        "the formats of {n} {tracepoint|tracepoints} are not in the recording: what {its|their} events say is unknown";
+    HeaderUnread       Fault Found
+        "{n} {part|parts} of what the recording says about itself could not be read and {was|were} left out";
+    RecordingUnfinished Fault Found
+        "{n} {recording was|recordings were} not finished: where {its|their} events are is written at the end, which \
+         is missing";
+    PartsUnclaimed     Fault Found
+        "{n} {part of the recording belongs|parts of the recording belong} to nothing that it describes and {was|were} \
+         not read";
     EnvironmentUnread  Fault Found
         "{n} {line|lines} of the environment beside the recording could not be read and {was|were} left out";
     EnvironmentApart   Loss  Found

@@ -40,7 +40,7 @@ use crate::input::{self, Argument};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::options::{GroupOptions, InputOptions, SymbolOptions};
-use crate::session::{self, LeafChecks, OpenOptions, Session, UsageError};
+use crate::session::{self, LabelledAccount, LeafChecks, OpenOptions, Session, UsageError};
 use crate::view::stderr::say;
 use anyhow::Context;
 use clap::Subcommand;
@@ -303,7 +303,22 @@ fn open(question: &dyn Question, leaves: LeafChecks, console: &mut Console<'_>) 
         Depth::Events => Session::open(&question.traces(), &options, ctx),
     });
     console.stage("open");
-    session
+    let session = session?;
+    if question.input().check && !question.is_interface() {
+        account(&session, console)?;
+    }
+    Ok(session)
+}
+
+/// Say what became of the records of each input; an error where their sums are wrong.
+fn account(session: &Session, console: &mut Console<'_>) -> anyhow::Result<()> {
+    let accounts = console.with_progress(|ctx| Ok(session.accounts(ctx)?))?;
+    console.stage("account");
+    for LabelledAccount { label, account, broken } in accounts {
+        say(&format!("check: {}: {account}", clean::line(&label)));
+        sound(broken)?;
+    }
+    Ok(())
 }
 
 /// How the traces are read.

@@ -4,9 +4,11 @@
 //! places them on one time line: a CTF trace is a directory with `metadata`, a session holds
 //! several, and traces of one uuid under one label (the chunks of a rotated session) are one trace.
 
+pub mod account;
 mod advice;
 mod beside;
 pub mod count;
+mod coverage;
 pub mod ctf;
 mod environment;
 mod error;
@@ -104,6 +106,17 @@ pub enum Opened {
     Otf2(Vec<LabelledArchive>),
 }
 
+impl Opened {
+    /// Add the notice of a folder beside the inputs that could not be opened.
+    fn left_out(&mut self, place: String) {
+        let left_out = LeftOut { notice: Notice::FolderUnreadable, place };
+        match self {
+            Opened::Traces(sources) => sources.iter_mut().take(1).for_each(|source| source.trace.left_out(&left_out)),
+            Opened::Otf2(archives) => archives.iter_mut().take(1).for_each(|one| one.archive.left_out(&left_out)),
+        }
+    }
+}
+
 /// The archive of an MPI run.
 #[derive(Debug)]
 pub struct LabelledArchive {
@@ -140,7 +153,11 @@ fn open_to_depth(arguments: &[Argument], depth: ctf::OpenDepth, ctx: &Ctx) -> Re
         shown: argument.path.display().to_string(),
     };
     let named: Vec<NamedArgument> = arguments.iter().zip(&files).map(plain).collect();
-    let opened = open_plain(&named, depth, ctx);
+    let mut opened = open_plain(&named, depth, ctx);
+    if let Ok(opened) = &mut opened {
+        let unopened = arguments.iter().flat_map(|argument| search::unopened_around(&argument.path));
+        unopened.for_each(|place| opened.left_out(place));
+    }
     // Errors name what the user named.
     opened.map_err(|error| match error {
         OpenError::At { path, reason } => {
@@ -190,7 +207,7 @@ fn open_plain(arguments: &[NamedArgument], depth: ctf::OpenDepth, ctx: &Ctx) -> 
         return Err(OpenError::NothingLeft(why));
     }
     if let Some(first) = traces.first_mut() {
-        left_out.into_iter().for_each(|what| first.left_out(what));
+        left_out.iter().for_each(|what| first.left_out(what));
     }
     let mut opened = named.into_iter().zip(traces).peekable();
     let (mut sources, mut spans) = (Vec::new(), Vec::new());

@@ -5,6 +5,7 @@
 
 use super::{Kind, otf2, perf};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The number of directory entries that are examined.
 const MOST_ENTRIES: usize = 10_000;
@@ -15,7 +16,7 @@ const PARENTS: usize = 2;
 
 /// OTF2 anchors, perf.data and trace.dat below a folder, sorted.
 pub(super) fn other_recordings_below(folder: &Path) -> Vec<PathBuf> {
-    let mut search = Search { left: MOST_ENTRIES, found: Vec::new(), has_ctf: false, ends_at_ctf: false };
+    let mut search = Search { left: MOST_ENTRIES, ..Search::default() };
     search.look_into(folder, DEEPEST);
     search.found.sort_unstable();
     search.found
@@ -23,18 +24,42 @@ pub(super) fn other_recordings_below(folder: &Path) -> Vec<PathBuf> {
 
 /// The perf.data, trace.dat or OTF2 archive in a folder that holds no other recording.
 pub(super) fn only_recording_in(folder: &Path) -> Option<PathBuf> {
-    let mut search = Search { left: MOST_ENTRIES, found: Vec::new(), has_ctf: false, ends_at_ctf: true };
+    let mut search = Search { left: MOST_ENTRIES, ends_at_ctf: true, ..Search::default() };
     search.look_into(folder, DEEPEST);
     // Where entries were left out, other recordings may be among them.
     let is_whole = search.left > 0 && !search.has_ctf;
     let only = search.found.pop().filter(|_| is_whole && search.found.is_empty())?;
-    Some(only).filter(|path| otf2::find(path).is_some() || Kind::of(path) != Kind::Ctf)
+    let path = Some(only).filter(|path| otf2::find(path).is_some() || Kind::of(path) != Kind::Ctf)?;
+    search.unopened.sort_unstable();
+    lock().push(UnopenedFolders { recording: path.clone(), folders: search.unopened });
+    Some(path)
 }
 
+/// Folders in which a recording was looked for and that could not be opened, each with the reason.
+struct UnopenedFolders {
+    recording: PathBuf,
+    folders: Vec<String>,
+}
+
+/// Recordings are looked for while the command line is read, before the process gives up its right to look into
+/// folders, and opened after that: what was not opened is said then.
+static UNOPENED: Mutex<Vec<UnopenedFolders>> = Mutex::new(Vec::new());
+
+fn lock() -> MutexGuard<'static, Vec<UnopenedFolders>> {
+    UNOPENED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The folders around the only recording of a folder that could not be opened, each with the reason.
+pub(super) fn unopened_around(recording: &Path) -> Vec<String> {
+    lock().iter().rev().find(|found| found.recording == recording).map_or_else(Vec::new, |found| found.folders.clone())
+}
+
+#[derive(Default)]
 struct Search {
     /// Directory entries that may still be examined.
     left: usize,
     found: Vec<PathBuf>,
+    unopened: Vec<String>,
     /// A CTF trace was seen.
     has_ctf: bool,
     /// The search ends at the first CTF trace.
@@ -47,7 +72,10 @@ impl Search {
         if self.has_ctf && self.ends_at_ctf {
             return;
         }
-        let Ok(entries) = std::fs::read_dir(folder) else { return };
+        let entries = match std::fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(e) => return self.unopened.push(format!("{}: {e}", folder.display())),
+        };
         let mut folders = Vec::new();
         for entry in entries.flatten() {
             if self.left == 0 {

@@ -4,6 +4,7 @@
 //! packets ([`Records`] is a generic argument there, not a pointer), so that the loop over records is compiled for each
 //! format.
 
+use super::error::LeftOut;
 use super::record::{ClassId, Projection, Record, Scope, StreamId};
 use super::stream::{CanonicalTime, Class, Position, SeekResult, SimpleField, Stream};
 use super::{OpenError, ctf, ftrace, perf, tracepoint, translated};
@@ -275,6 +276,11 @@ impl Trace {
     /// The files that hold the records.
     pub fn files(&self) -> Vec<&Mapped> {
         each!(Trace, self, t => t.files())
+    }
+
+    /// Add the notice that something beside it was left out.
+    pub fn left_out(&mut self, what: &LeftOut) {
+        each!(Trace, self, t => t.left_out(what))
     }
 
     /// Irregularities found when the trace was opened, and files truncated since: to be read when all records were

@@ -6,6 +6,7 @@
 //! methods of that kind.
 
 mod about;
+mod account;
 mod catalog;
 mod choice;
 mod database;
@@ -24,6 +25,7 @@ mod traces;
 mod trials;
 
 pub use crate::state::file::LeafChecks;
+pub use account::LabelledAccount;
 pub use database::Databases;
 pub use history::RecordedHistory;
 pub use keep::NewHistoryFile;

@@ -27,7 +27,7 @@ pub struct MpiRuns {
     /// As the user named it.
     label: Option<String>,
     /// More runs, each of its own.
-    others: Vec<MpiRuns>,
+    pub(super) others: Vec<MpiRuns>,
     /// Mined on the first question about patterns or iterations.
     mined: OnceLock<Arc<Mining>>,
 }

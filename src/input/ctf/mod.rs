@@ -11,6 +11,7 @@
 //! A trace may be recorded in several directories (the chunks of a rotated session): their schemas are joined, and
 //! streams go on from one to the next.
 
+mod account;
 mod branches;
 mod clock;
 mod compile;

@@ -177,8 +177,8 @@ impl CtfTrace {
     }
 
     /// Add the notice that another of the named inputs was left out.
-    pub fn left_out(&mut self, LeftOut { notice, place }: LeftOut) {
-        self.notices.add(notice, 1, || place);
+    pub fn left_out(&mut self, LeftOut { notice, place }: &LeftOut) {
+        self.notices.add(*notice, 1, || place.clone());
     }
 
     /// The reason, where none of its files could be opened.

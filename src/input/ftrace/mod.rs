@@ -9,13 +9,17 @@
 //! record of the previous page and its first record; events that only the counters of the CPU report were overwritten
 //! before the first page.
 
+mod account;
 mod index;
 mod maps;
 mod marker;
 mod pages;
 mod processes;
 mod sections;
+mod undescribed;
 mod unpack;
+mod version_6;
+mod version_7;
 
 pub use maps::MappedFile;
 pub use sections::TraceDatError;
@@ -40,10 +44,14 @@ use sections::{Buffer, CpuData, SavedName, Sections, SymbolText};
 use std::io::Write;
 use std::path::Path;
 use std::sync::OnceLock;
+use undescribed::UndescribedEvents;
 use unpack::{Compression, UnpackedChunks};
 
 /// An opened trace.dat.
 pub type FtraceTrace = tracepoint::TracepointTrace<FtraceStorage>;
+
+/// Bytes of the number of chunks of a CPU.
+const CHUNK_COUNT: usize = 4;
 
 /// Pages of a packet.
 const PAGES: usize = 16;
@@ -67,6 +75,7 @@ pub struct FtraceStorage {
     /// The records that relate threads to processes.
     relations: ProcessRecords,
     threads: OnceLock<Threads>,
+    undescribed: UndescribedEvents,
 }
 
 impl FtraceTrace {
@@ -118,6 +127,7 @@ impl FtraceStorage {
                         }
                     }
                 }
+                tracepoint::Storage::walked(self, stream, packet, &walk);
             }
         }
         for SavedName { tid, name } in &self.commands {
@@ -144,6 +154,10 @@ impl tracepoint::Storage for FtraceStorage {
         Some(PageWalk::new(&self.rules, rest, rest.len().min(cpu.packet()), cpu.page))
     }
 
+    fn walked(&self, stream: usize, packet: usize, walk: &PageWalk<'_>) {
+        self.undescribed.keep(stream, packet, walk.undescribed());
+    }
+
     fn threads(&self) -> &Threads {
         self.threads.get_or_init(|| self.thread_names())
     }
@@ -156,6 +170,7 @@ impl tracepoint::Storage for FtraceStorage {
     fn notices(&self) -> Notices {
         let mut notices = Notices::default();
         notices.add(Notice::MappingLost, u64::from(self.file.lost()), || self.name.clone());
+        self.undescribed.notice(&mut notices);
         notices
     }
 
@@ -187,7 +202,8 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<FtraceTrace, OpenError> {
     let file = Mapped::open(path).map_err(|e| Unreadable::from(e).at(path))?;
     let mut sections = Sections::read(file.bytes()).map_err(|e| Unreadable::from(e).at(path))?;
     let formats = head::parse_formats(&sections.formats, &sections.head, ctx)?;
-    let mut notices = Notices::default();
+    let mut notices = std::mem::take(&mut sections.notices);
+    sections.coverage.notice(file.bytes(), &name, &mut notices);
     let plain = match sections.compression {
         Compression::None => None,
         _ => Some(unpacked(&file, &mut sections, &mut notices).map_err(|e| Unreadable::from(e).at(path))?),
@@ -220,7 +236,21 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<FtraceTrace, OpenError> {
     let format = format!("trace.dat {}", sections.head.version);
     let (commands, symbols, maps) = (sections.commands, sections.symbols, sections.maps);
     let threads = OnceLock::new();
-    let storage = FtraceStorage { file, plain, name, cpus, rules, commands, symbols, maps, names, relations, threads };
+    let undescribed = UndescribedEvents::new(&cpus);
+    let storage = FtraceStorage {
+        file,
+        plain,
+        name,
+        cpus,
+        rules,
+        commands,
+        symbols,
+        maps,
+        names,
+        relations,
+        threads,
+        undescribed,
+    };
     Ok(FtraceTrace::new(TraceParts { storage, format, schemas, cpu_streams, environment, clock, notices }))
 }
 
@@ -245,6 +275,11 @@ fn unpack_into(
         left = left.saturating_sub(read);
         let failed = u64::from(!complete);
         notices.add(Notice::DamagedStream, failed, || format!("cpu {}: a chunk cannot be unpacked", cpu.cpu));
+        // The size does not count the number of chunks before them.
+        let behind = (cpu.bytes + CHUNK_COUNT).saturating_sub(read);
+        notices.add(Notice::PartsUnclaimed, u64::from(complete && behind > 0), || {
+            format!("cpu {}: {behind} bytes behind its chunks", cpu.cpu)
+        });
         (cpu.at, cpu.bytes) = (at, bytes);
         at += bytes;
     }

@@ -6,16 +6,17 @@
 //! next records of the same thread, past records that interrupts may have written between.
 
 use super::marker::MarkerClasses;
+use super::undescribed::UndescribedOfWalk;
 use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::{ClassId, IntegerArray};
 use crate::input::tracepoint::{Raw, StackSide, Walk, WalkPosition, WalkStep};
 
 /// Type of padding.
-const PADDING: u32 = 29;
+pub const PADDING: u32 = 29;
 /// Type of the high bits of a time difference.
-const EXTEND: u32 = 30;
+pub const EXTEND: u32 = 30;
 /// Type of an absolute time.
-const ABSOLUTE: u32 = 31;
+pub const ABSOLUTE: u32 = 31;
 /// The bits of a page's length of data; the bits above are flags.
 const COMMIT: u64 = (1 << 27) - 1;
 /// Flag: events were lost before the page.
@@ -79,6 +80,12 @@ impl PageRules {
         }
     }
 
+    /// The number of the format of a record; `None` where it is too short to have one.
+    #[inline(always)]
+    pub fn format_of(&self, data: &[u8]) -> Option<usize> {
+        bits(data, 0, 16, self.byte_order).map(|id| id as usize)
+    }
+
     /// The header of a page; `None` where the page is cut off inside it.
     pub fn page(&self, page: &[u8]) -> Option<PageHeader> {
         let word = |at: usize, size: usize| bits(page, at as u64 * 8, size as u32 * 8, self.byte_order);
@@ -124,12 +131,19 @@ pub struct PageWalk<'a> {
     /// End of the data of the page that contains `at`; 0 before the first.
     end: usize,
     time: u64,
+    undescribed: UndescribedOfWalk,
 }
 
 impl<'a> PageWalk<'a> {
     /// A walk through the first `bytes` of the pages, which have `size` bytes each.
     pub fn new(rules: &'a PageRules, pages: &'a [u8], bytes: usize, size: usize) -> PageWalk<'a> {
-        PageWalk { rules, pages, bytes, size, at: 0, end: 0, time: 0 }
+        let undescribed = UndescribedOfWalk::default();
+        PageWalk { rules, pages, bytes, size, at: 0, end: 0, time: 0, undescribed }
+    }
+
+    /// The events without a format among the records so far.
+    pub fn undescribed(&self) -> UndescribedOfWalk {
+        self.undescribed
     }
 
     /// Go to the page that begins at `start`, a multiple of the page size.
@@ -205,8 +219,7 @@ impl<'a> PageWalk<'a> {
     }
 
     fn class(&self, data: &[u8]) -> Option<ClassId> {
-        let id = bits(data, 0, 16, self.rules.byte_order)?;
-        let class = self.rules.classes.get(id as usize).copied().flatten()?;
+        let class = self.rules.classes.get(self.rules.format_of(data)?).copied().flatten()?;
         Some(self.rules.markers.as_ref().map_or(class, |markers| markers.class(class, data)))
     }
 
@@ -223,7 +236,10 @@ impl<'a> Walk<'a> for PageWalk<'a> {
                 Err(what) => return WalkStep::Damage(what),
                 Ok(None) => return WalkStep::End,
                 Ok(Some(data)) => {
-                    let Some(class) = self.class(data) else { continue };
+                    let Some(class) = self.class(data) else {
+                        self.undescribed.meet(self.rules.format_of(data));
+                        continue;
+                    };
                     let clock = self.rules.ns(self.time);
                     let around = self.pages.get(self.at..).unwrap_or(&[]);
                     return WalkStep::Record(Raw { class, clock, body: data, around, chain: &[] });
@@ -238,6 +254,7 @@ impl<'a> Walk<'a> for PageWalk<'a> {
 
     fn go(&mut self, WalkPosition { at, clock }: WalkPosition) {
         let at = at as usize;
+        self.undescribed.leave_out();
         let inside = at % self.size >= self.rules.data;
         // If no page was entered, the next step enters one.
         if inside && self.open(at / self.size * self.size).is_ok() {

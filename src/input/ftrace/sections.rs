@@ -1,25 +1,24 @@
 //! The parts of a trace.dat of version 6 or 7: the description of the recording, and the places of each CPU's pages.
 //!
-//! Version 6 is the head, its parts one after the other, options and a table of the CPUs' data. In version 7 all parts
-//! are sections, perhaps compressed, to which chained lists of options point. Follows trace-cmd's
+//! The parts of each version are in `version_6.rs` and `version_7.rs`; what both share is here. Follows trace-cmd's
 //! `Documentation/trace-cmd/trace-cmd.dat.v*.txt`, except for the size of sections (64 bits) and the page size in a
 //! buffer's option, which these texts do not describe. Sizes are checked against the file; a chain of options that
 //! returns to an earlier place ends there.
 
 use super::maps::{self, MappedFile};
 use super::pages::TickScale;
-use super::unpack::{self, Compression};
+use super::unpack::Compression;
 use crate::base::cursor::Bytes;
 use crate::base::notice::{Notice, Notices};
 use crate::base::text::{copied, copied_exactly};
 use crate::base::time::Ns;
+use crate::input::coverage::Coverage;
 use crate::input::tracepoint::format::Format;
-use crate::input::tracepoint::head::{self, FormatText, Head};
-use std::borrow::Cow;
+use crate::input::tracepoint::head::{FormatText, Head};
 use std::ops::Range;
 
 /// Options, and in version 7 sections, by number.
-mod id {
+pub(super) mod id {
     pub const DONE: u16 = 0;
     pub const BUFFER: u16 = 3;
     pub const CPUSTAT: u16 = 2;
@@ -93,6 +92,10 @@ pub struct Sections {
     pub guests: bool,
     /// The files that processes had mapped.
     pub maps: Vec<MappedFile>,
+    /// What of the file is described.
+    pub(super) coverage: Coverage,
+    /// What is missing or could not be read.
+    pub notices: Notices,
 }
 
 /// A long text of the file. It is copied only where it was compressed.
@@ -102,13 +105,6 @@ pub enum SymbolText {
     InFile(Range<usize>),
     /// The text.
     Unpacked(Vec<u8>),
-}
-
-/// The plain bytes of a section.
-struct PlainSection<'f> {
-    bytes: Cow<'f, [u8]>,
-    /// The place of these bytes in the file, where they are not compressed.
-    at: Option<usize>,
 }
 
 /// The saved name of a thread.
@@ -180,6 +176,8 @@ impl Sections {
             counted: String::new(),
             guests: false,
             maps: Vec::new(),
+            coverage: Coverage::default(),
+            notices: Notices::default(),
         };
         if head.version == 6 {
             all.version_6(file, &mut bytes).ok_or(TraceDatError::CutOff)?;
@@ -208,7 +206,17 @@ impl Sections {
         used.unwrap_or(chosen)
     }
 
-    fn page_header(&mut self, text: &str) {
+    /// An option could not be read.
+    pub(super) fn unread(&mut self, option: u16) {
+        self.notices.add(Notice::HeaderUnread, 1, || format!("option {option} of the trace.dat"));
+    }
+
+    /// What tells where the events are is missing.
+    pub(super) fn unfinished(&mut self, place: impl FnOnce() -> String) {
+        self.notices.add(Notice::RecordingUnfinished, 1, place);
+    }
+
+    pub(super) fn page_header(&mut self, text: &str) {
         if let Some(format) = Format::parse("ftrace", &format!("name: page\nID: 0\n{text}"), self.head.long)
             && let Some(data) = format.fields.iter().find(|f| f.name == "data")
         {
@@ -216,7 +224,7 @@ impl Sections {
         }
     }
 
-    fn commands(&mut self, text: &[u8]) {
+    pub(super) fn commands(&mut self, text: &[u8]) {
         let line = |line: &[u8]| {
             let space = memchr::memchr(b' ', line)?;
             let (tid, name) = line.split_at_checked(space)?;
@@ -225,71 +233,8 @@ impl Sections {
         self.commands.extend(text.split(|b| *b == b'\n').filter_map(line));
     }
 
-    fn version_6(&mut self, file: &[u8], bytes: &mut Bytes<'_>) -> Option<()> {
-        let head = self.head;
-        let parts = head::metadata(bytes, &head, &mut self.formats)?;
-        self.page_header(&parts.page);
-        self.symbols = SymbolText::InFile(parts.symbols);
-        self.commands(parts.commands);
-        let cpus = bytes.u32(head.byte_order)?;
-        let mut next = bytes.take(10)?;
-        if next == b"options  \0" {
-            loop {
-                let option = bytes.u16(head.byte_order)?;
-                if option == id::DONE {
-                    break;
-                }
-                let content = bytes.counted_u32(head.byte_order)?;
-                // An option that cannot be parsed is ignored.
-                let _ = self.option_6(file, option, content);
-            }
-            next = bytes.take(10)?;
-        }
-        if next == b"flyrecord\0" {
-            let top = self.table(bytes, cpus, String::new())?;
-            self.buffers.insert(0, top);
-        }
-        Some(())
-    }
-
-    /// One entry of a version 6 buffer for each CPU.
-    fn table(&self, bytes: &mut Bytes<'_>, cpus: u32, name: String) -> Option<Buffer> {
-        let byte_order = self.head.byte_order;
-        let mut buffer = Buffer { name, page: self.head.page, ..Buffer::default() };
-        for cpu in 0..cpus {
-            let (at, size) = (bytes.u64(byte_order)?, bytes.u64(byte_order)?);
-            buffer.cpus.push(CpuData { cpu, at: usize::try_from(at).ok()?, bytes: usize::try_from(size).ok()? });
-        }
-        Some(buffer)
-    }
-
-    fn option_6(&mut self, file: &[u8], option: u16, content: &[u8]) -> Option<()> {
-        if option != id::BUFFER {
-            return self.option(option, content);
-        }
-        let mut bytes = Bytes::new(content);
-        let at = usize::try_from(bytes.u64(self.head.byte_order)?).ok()?;
-        let name = copied(bytes.text()?);
-        let mut place = Bytes::new(file.get(at..)?);
-        // The number of CPUs is that of the top-level buffer.
-        let mut tag = place.take(10)?;
-        if tag == b"options  \0" {
-            while place.u16(self.head.byte_order)? != id::DONE {
-                place.counted_u32(self.head.byte_order)?;
-            }
-            tag = place.take(10)?;
-        }
-        let own = self.lost.iter().filter(|lost| lost.buffer.is_empty()).count();
-        let cpus = own.max(self.buffers.first().map_or(0, |b| b.cpus.len())) as u32;
-        if tag == b"flyrecord\0" {
-            let buffer = self.table(&mut place, cpus, name)?;
-            self.buffers.push(buffer);
-        }
-        Some(())
-    }
-
     /// The parts that versions 6 and 7 share.
-    fn option(&mut self, option: u16, content: &[u8]) -> Option<()> {
+    pub(super) fn option(&mut self, option: u16, content: &[u8]) -> Option<()> {
         let byte_order = self.head.byte_order;
         let text = || copied(content.get(..memchr::memchr(0, content).unwrap_or(content.len())).unwrap_or(&[]));
         match option {
@@ -314,102 +259,6 @@ impl Sections {
             _ => {}
         }
         Some(())
-    }
-
-    fn version_7(&mut self, file: &[u8], bytes: &mut Bytes<'_>) -> Option<()> {
-        let byte_order = self.head.byte_order;
-        let _version = bytes.text()?;
-        let mut next = bytes.u64(byte_order)?;
-        let mut seen = Vec::new();
-        while next != 0 && !seen.contains(&next) {
-            seen.push(next);
-            next = self.options(file, usize::try_from(next).ok()?)?;
-        }
-        Some(())
-    }
-
-    /// Reads one list of options; returns the place of the next one, or 0.
-    fn options(&mut self, file: &[u8], at: usize) -> Option<u64> {
-        let byte_order = self.head.byte_order;
-        let mut bytes = Bytes::new(file.get(at..)?);
-        let (_id, _flags, _name, size) =
-            (bytes.u16(byte_order)?, bytes.u16(byte_order)?, bytes.u32(byte_order)?, bytes.u64(byte_order)?);
-        let list = bytes.rest();
-        let mut options = Bytes::new(list.get(..usize::try_from(size).ok()?.min(list.len()))?);
-        while let Some(option) = options.u16(byte_order) {
-            let content = options.counted_u32(byte_order)?;
-            match option {
-                id::DONE => return Bytes::new(content).u64(byte_order),
-                id::BUFFER => {
-                    let buffer = self.buffer(content)?;
-                    self.buffers.push(buffer);
-                }
-                id::HEADER_INFO | id::FTRACE_EVENTS | id::EVENT_FORMATS | id::KALLSYMS | id::CMDLINES => {
-                    let at = usize::try_from(Bytes::new(content).u64(byte_order)?).ok()?;
-                    let section = self.section(file, at)?;
-                    self.content(option, &section)?;
-                }
-                // An option that cannot be parsed is ignored.
-                _ => drop(self.option(option, content)),
-            }
-        }
-        Some(0)
-    }
-
-    fn section<'f>(&self, file: &'f [u8], at: usize) -> Option<PlainSection<'f>> {
-        let byte_order = self.head.byte_order;
-        let mut bytes = Bytes::new(file.get(at..)?);
-        let (_id, flags, _name) = (bytes.u16(byte_order)?, bytes.u16(byte_order)?, bytes.u32(byte_order)?);
-        let content = bytes.counted_u64(byte_order)?;
-        if flags & 1 == 0 {
-            let at = at + bytes.at() - content.len();
-            return Some(PlainSection { bytes: Cow::Borrowed(content), at: Some(at) });
-        }
-        let mut packed = Bytes::new(content);
-        let (length, plain) = (packed.u32(byte_order)? as usize, packed.u32(byte_order)? as usize);
-        let plain = unpack::whole(self.compression, packed.take(length)?, plain)?;
-        Some(PlainSection { bytes: Cow::Owned(plain), at: None })
-    }
-
-    fn content(&mut self, section: u16, content: &PlainSection<'_>) -> Option<()> {
-        let head = self.head;
-        let mut bytes = Bytes::new(&content.bytes);
-        match section {
-            id::HEADER_INFO => {
-                let text = head::page_header(&mut bytes, head.byte_order)?;
-                self.page_header(&text);
-            }
-            id::FTRACE_EVENTS => head::ftrace_formats(&mut bytes, &head, &mut self.formats)?,
-            id::EVENT_FORMATS => head::event_formats(&mut bytes, &head, &mut self.formats)?,
-            id::KALLSYMS => {
-                let symbols = bytes.counted_u32(head.byte_order)?;
-                self.symbols = match content.at {
-                    Some(at) => SymbolText::InFile(at + bytes.at() - symbols.len()..at + bytes.at()),
-                    None => SymbolText::Unpacked(symbols.to_vec()),
-                };
-            }
-            _ => {
-                let text = bytes.counted_u64(head.byte_order)?;
-                self.commands(text);
-            }
-        }
-        Some(())
-    }
-
-    fn buffer(&self, content: &[u8]) -> Option<Buffer> {
-        let byte_order = self.head.byte_order;
-        let mut bytes = Bytes::new(content);
-        let _section = bytes.u64(byte_order)?;
-        let name = copied(bytes.text()?);
-        let clock = copied(bytes.text()?);
-        let page = bytes.u32(byte_order)? as usize;
-        let page = if page.is_power_of_two() && (64..=1 << 24).contains(&page) { page } else { self.head.page };
-        let mut buffer = Buffer { name, clock, page, cpus: Vec::new() };
-        for _ in 0..bytes.u32(byte_order)? {
-            let (cpu, at, size) = (bytes.u32(byte_order)?, bytes.u64(byte_order)?, bytes.u64(byte_order)?);
-            buffer.cpus.push(CpuData { cpu, at: usize::try_from(at).ok()?, bytes: usize::try_from(size).ok()? });
-        }
-        Some(buffer)
     }
 }
 

@@ -146,6 +146,8 @@ pub(super) struct Chunks<'a> {
     next: usize,
     /// The current chunk.
     pub(super) bytes: Bytes<'a>,
+    /// Records of the current chunk, by its header; definition files do not have this number.
+    pub(super) declared: u64,
     ended: bool,
 }
 
@@ -154,7 +156,7 @@ impl<'a> Chunks<'a> {
     pub(super) fn new(data: &'a [u8], chunk_size: u64) -> Self {
         let chunk_size = usize::try_from(chunk_size).unwrap_or(usize::MAX);
         let nothing = Bytes { rest: &[], byte_order: ByteOrder::Little };
-        Chunks { data, chunk_size, next: 0, bytes: nothing, ended: data.is_empty() }
+        Chunks { data, chunk_size, next: 0, bytes: nothing, declared: 0, ended: data.is_empty() }
     }
 
     /// The offset of the next item in the file.
@@ -192,9 +194,8 @@ impl<'a> Chunks<'a> {
     fn enter(&mut self) -> Next {
         let end = self.next.saturating_add(self.chunk_size).min(self.data.len());
         let opened = self.data.get(self.next..end).and_then(Bytes::after_mark).and_then(|mut bytes| {
-            // Numbers of the first and the last record: not used, because definition files do not have them.
-            bytes.full_u64()?;
-            bytes.full_u64()?;
+            let (first, last) = (bytes.full_u64()?, bytes.full_u64()?);
+            self.declared = last.wrapping_add(1).saturating_sub(first);
             Some(bytes)
         });
         match opened {

@@ -14,12 +14,18 @@ use super::records::{
 };
 use crate::base::notice::{Notice, Notices};
 
-const TIMESTAMP: u8 = 5;
-const ATTRIBUTE_LIST: u8 = 6;
+pub(super) const TIMESTAMP: u8 = 5;
+pub(super) const ATTRIBUTE_LIST: u8 = 6;
 /// OTF2's number of the type of doubles.
 const FLOAT64: u8 = 10;
 /// That of references to locations, which have 64 bits.
 const LOCATION: u8 = 13;
+
+/// True for types with one packed number and no length.
+#[inline]
+pub(super) fn is_short(class: u8) -> bool {
+    matches!(class, 12 | 13 | 16 | 17 | 20 | 21 | 24 | 28..=30)
+}
 
 /// Reads the event records of one location.
 #[derive(Debug)]
@@ -27,6 +33,10 @@ pub struct EventReader<'a> {
     chunks: Chunks<'a>,
     local: &'a LocalDefinitions,
     ticks: Option<u64>,
+    /// Records of the current chunk so far; `None` once it was damaged, or where it is complete.
+    read: Option<u64>,
+    /// Records of the current chunk, by its header.
+    declared: u64,
     /// The attribute list of the last record.
     attributes: Option<Bytes<'a>>,
     notices: Notices,
@@ -42,6 +52,8 @@ impl<'a> EventReader<'a> {
             chunks: Chunks::new(data, chunk_size),
             local,
             ticks: None,
+            read: None,
+            declared: 0,
             attributes: None,
             notices: Notices::default(),
             values: Vec::new(),
@@ -58,21 +70,37 @@ impl<'a> EventReader<'a> {
                 Next::Type(TIMESTAMP) => self.chunks.bytes.full_u64().map(|t| self.ticks = Some(t)),
                 Next::Type(ATTRIBUTE_LIST) => self.chunks.bytes.payload().map(|list| self.attributes = Some(list)),
                 Next::Type(class) => match (self.ticks, self.event(class)) {
-                    (Some(ticks), Some(event)) => return Some(TimedRecord { ticks, class, event }),
+                    (Some(ticks), Some(event)) => {
+                        self.read = self.read.map(|read| read + 1);
+                        return Some(TimedRecord { ticks, class, event });
+                    }
                     _ => None,
                 },
                 Next::Chunk => {
-                    self.ticks = None;
+                    self.complete();
+                    (self.ticks, self.read, self.declared) = (None, Some(0), self.chunks.declared);
                     Some(())
                 }
-                Next::End => return None,
+                Next::End => {
+                    self.complete();
+                    return None;
+                }
                 Next::Broken => None,
             };
             if read.is_none() {
                 let (place, offset) = (self.place, self.chunks.offset());
                 self.notices.add(Notice::DamagedPacket, 1, || format!("{place} at byte {offset}"));
+                self.read = None;
                 self.chunks.skip();
             }
+        }
+    }
+
+    /// The current chunk has no more records: its header says how many there were.
+    fn complete(&mut self) {
+        if let Some(read) = self.read.take().filter(|read| *read != self.declared) {
+            let (place, declared) = (self.place, self.declared);
+            self.notices.add(Notice::DamagedPacket, 1, || format!("{place}: {read} of {declared} records of a chunk"));
         }
     }
 
@@ -118,7 +146,7 @@ impl<'a> EventReader<'a> {
     #[inline]
     fn event(&mut self, class: u8) -> Option<EventRecord> {
         match class {
-            12 | 13 | 16 | 17 | 20 | 21 | 24 | 28..=30 => self.short(class),
+            _ if is_short(class) => self.short(class),
             _ => {
                 let mut payload = self.chunks.bytes.payload()?;
                 self.long(class, &mut payload)

@@ -7,6 +7,7 @@
 //! The layout (docs/OTF2-FACTS.md) was derived from the sources of OTF2 3.0.2 and checked against libotf2; it shares no
 //! code with them.
 
+mod account;
 mod anchor;
 mod bytes;
 mod classes;
@@ -18,6 +19,7 @@ mod named;
 mod records;
 mod written;
 
+pub use account::CountedArchive;
 pub use anchor::{Anchor, ArchiveError, ArchiveVersion, find};
 pub use classes::class_name;
 pub use clock::LocalClock;
@@ -31,10 +33,12 @@ pub use records::{
     TaskKey, TimedRecord,
 };
 
+use super::error::LeftOut;
 use super::{OpenError, Unreadable};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Timestamp, exact_ns};
+use foldhash::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -69,7 +73,29 @@ impl Archive {
         if definitions.locations.is_empty() {
             return Err(failed(ArchiveError::NoLocation, &file));
         }
-        Ok(Archive { folder: found.with_extension(""), path: found, anchor, definitions, notices })
+        let archive = Archive { folder: found.with_extension(""), path: found, anchor, definitions, notices };
+        Ok(archive.with_unlisted_files())
+    }
+
+    /// Add a notice of event files that belong to no location.
+    fn with_unlisted_files(mut self) -> Archive {
+        let listed: HashSet<u64> = self.definitions.locations.iter().map(|location| location.number).collect();
+        let is_unlisted = |path: &PathBuf| {
+            let number = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
+            path.extension().is_some_and(|ending| ending == "evt") && number.is_none_or(|one| !listed.contains(&one))
+        };
+        // A folder that cannot be listed is told by its files.
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut unlisted: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_unlisted).collect();
+        unlisted.sort_unstable();
+        let first = || unlisted.first().map_or_else(String::new, |path| path.display().to_string());
+        self.notices.add(Notice::PartsUnclaimed, unlisted.len() as u64, first);
+        self
+    }
+
+    /// Add the notice that something beside it was left out.
+    pub fn left_out(&mut self, LeftOut { notice, place }: &LeftOut) {
+        self.notices.add(*notice, 1, || place.clone());
     }
 
     /// Read the files of one location. A missing or unreadable event file is a notice and an empty location.

@@ -6,7 +6,9 @@
 
 use super::attr::Attr;
 use crate::base::cursor::{ByteOrder, Bytes, bits};
+use crate::base::notice::{Notice, Notices};
 use crate::base::text::copied;
+use crate::input::coverage::Coverage;
 use crate::input::tracepoint::format::Format;
 use crate::input::tracepoint::head::{self, Head};
 use foldhash::HashMap;
@@ -23,6 +25,9 @@ mod feature {
     pub const EVENT_DESC: u64 = 12;
     pub const CLOCK_DATA: u64 = 29;
 }
+
+/// Bytes of the header of a file.
+const HEADER: usize = 104;
 
 /// Types of the records that are the header in pipe mode.
 const ATTR: u32 = 64;
@@ -52,6 +57,10 @@ pub struct Header {
     pub command: Vec<String>,
     /// The readings of two clocks at one moment.
     pub wall: Option<ClockReadings>,
+    /// What of a file is described.
+    pub(in crate::input) coverage: Coverage,
+    /// What could not be read.
+    pub notices: Notices,
 }
 
 /// The readings of two clocks at one moment, in ns.
@@ -139,6 +148,10 @@ impl Header {
             }
             let end = data.0.checked_add(data.1).filter(|end| *end <= file.len()).ok_or(PerfDataError::CutOff)?;
             header.data = data.0..end;
+            let event_types = section(56).unwrap_or_default();
+            for (at, size) in [(0, HEADER), attrs, data, event_types] {
+                header.coverage.claim(at..at.saturating_add(size));
+            }
             header.read_attrs(file, entry, attrs).ok_or(PerfDataError::CutOff)?;
             header.read_features(file, end);
         }
@@ -159,7 +172,9 @@ impl Header {
             let mut place = Bytes::new(ids);
             let (from, bytes) = (place.u64(self.byte_order)?, place.u64(self.byte_order)?);
             let from = usize::try_from(from).ok()?;
-            let all = file.get(from..from.checked_add(usize::try_from(bytes).ok()?)?)?;
+            let end = from.checked_add(usize::try_from(bytes).ok()?)?;
+            let all = file.get(from..end)?;
+            self.coverage.claim(from..end);
             attr.ids = words(all, self.byte_order);
             self.attrs.push(attr);
         }
@@ -168,7 +183,8 @@ impl Header {
 
     /// Reads the table of sections behind the data.
     fn read_features(&mut self, file: &[u8], table: usize) {
-        let mut table = Bytes::new(file.get(table..).unwrap_or(&[]));
+        let begin = table;
+        let mut table = Bytes::new(file.get(begin..).unwrap_or(&[]));
         for bit in 0..256u64 {
             // Four words of 64 bits from byte 72 on.
             let word = bits(file, (72 + bit / 64 * 8) * 8, 64, self.byte_order).unwrap_or(0);
@@ -176,15 +192,24 @@ impl Header {
                 continue;
             }
             let place = table.u64(self.byte_order).zip(table.u64(self.byte_order));
-            let section = place.and_then(|(at, size)| {
+            let place = place.and_then(|(at, size)| {
                 let at = usize::try_from(at).ok()?;
-                file.get(at..at.checked_add(usize::try_from(size).ok()?)?)
+                Some(at..at.checked_add(usize::try_from(size).ok()?)?)
             });
-            if let Some(section) = section {
-                // A section that cannot be parsed is ignored.
-                let _ = self.feature(bit, section);
-            }
+            let section = place.and_then(|place| {
+                let section = file.get(place.clone())?;
+                self.coverage.claim(place);
+                Some(section)
+            });
+            let read = section.and_then(|section| self.feature(bit, section));
+            self.unread_unless(read, || format!("feature {bit}"));
         }
+        self.coverage.claim(begin..begin.saturating_add(table.at()));
+    }
+
+    /// Count a part that could not be read.
+    fn unread_unless(&mut self, read: Option<()>, part: impl FnOnce() -> String) {
+        self.notices.add(Notice::HeaderUnread, read.is_none().into(), || format!("{} of the perf.data", part()));
     }
 
     fn feature(&mut self, bit: u64, section: &[u8]) -> Option<()> {
@@ -258,27 +283,24 @@ impl Header {
         {
             let Some(body) = size.checked_sub(8).and_then(|n| file.get(at + 8..at + 8 + n)) else { return };
             let Some(more) = bytes_behind(kind, body, self.byte_order) else { return };
+            let behind = file.get(at + size..).unwrap_or(&[]);
             match kind {
                 ATTR => {
-                    let size = bits(body, 32, 32, self.byte_order).map_or(0, |n| n as usize);
-                    if let Some((attr, ids)) = body.split_at_checked(size)
-                        && let Some(mut attr) = Attr::parse(attr, self.byte_order)
-                    {
-                        attr.ids = words(ids, self.byte_order);
-                        self.attrs.push(attr);
-                    }
+                    let read = self.attr_record(body);
+                    self.unread_unless(read, || format!("the event at byte {at}"));
                 }
                 TRACING_DATA => {
-                    let from = at + size;
-                    let section = file.get(from..from.saturating_add(more)).unwrap_or(&[]);
-                    let _ = self.tracing(section);
+                    let read = self.tracing(behind.get(..more).unwrap_or(behind));
+                    self.unread_unless(read, || format!("the formats at byte {at}"));
                 }
                 BUILD_ID => {
-                    let _ = self.build_id(misc, body);
+                    let read = self.build_id(misc, body);
+                    self.unread_unless(read, || format!("the build id at byte {at}"));
                 }
                 FEATURE => {
                     let bit = bits(body, 0, 64, self.byte_order).unwrap_or(u64::MAX);
-                    let _ = self.feature(bit, body.get(8..).unwrap_or(&[]));
+                    let read = self.feature(bit, body.get(8..).unwrap_or(&[]));
+                    self.unread_unless(read, || format!("feature {bit}"));
                 }
                 _ => {}
             }
@@ -287,6 +309,16 @@ impl Header {
                 None => return,
             };
         }
+    }
+
+    /// Reads an event of pipe mode: the attr, then its ids.
+    fn attr_record(&mut self, body: &[u8]) -> Option<()> {
+        let size = bits(body, 32, 32, self.byte_order)? as usize;
+        let (attr, ids) = body.split_at_checked(size)?;
+        let mut attr = Attr::parse(attr, self.byte_order)?;
+        attr.ids = words(ids, self.byte_order);
+        self.attrs.push(attr);
+        Some(())
     }
 
     /// A member of the environment.

@@ -266,8 +266,9 @@ impl Index {
     fn look(&mut self, rules: &WalkRules, kind: u32, misc: u16, body: &[u8], at: usize) -> Option<RecordPlace> {
         if kind == SAMPLE {
             let Some(attr) = rules.attrs.of_sample(body) else {
-                self.notices
-                    .add(Notice::UnknownRecords, 1, || format!("a sample whose id belongs to no event, at byte {at}"));
+                self.notices.add(Notice::EventsUndescribed, 1, || {
+                    format!("a sample whose id belongs to no event, at byte {at}")
+                });
                 return None;
             };
             let layout = rules.attrs.layouts.get(attr)?;

@@ -9,6 +9,7 @@
 //! counters have their call chain. perf's `tools/perf/Documentation/perf.data-file-format.txt` and
 //! `include/uapi/linux/perf_event.h`.
 
+mod account;
 pub mod attr;
 mod backward;
 pub mod chains;
@@ -76,38 +77,44 @@ struct DataFile {
     mapped: Mapped,
     /// As messages name it.
     name: String,
-}
-
-/// A file of records, and the part of it that holds them.
-struct DataPart {
-    file: DataFile,
+    /// The part of it that holds records.
     data: Range<usize>,
+    /// Its compressed records could not be unpacked.
+    is_packed: bool,
 }
 
-impl DataPart {
+impl DataFile {
+    fn new(mapped: Mapped, name: String, data: Range<usize>) -> DataFile {
+        DataFile { mapped, name, data, is_packed: false }
+    }
+
     /// All of a file.
-    fn whole(mapped: Mapped, name: String) -> DataPart {
+    fn whole(mapped: Mapped, name: String) -> DataFile {
         let data = 0..mapped.bytes().len();
-        DataPart { file: DataFile { mapped, name }, data }
+        DataFile::new(mapped, name, data)
     }
 
     /// Its compressed records as a file of their own; `None` where it has none.
-    fn unpacked(&self, byte_order: ByteOrder, notices: &mut Notices) -> Option<DataPart> {
-        let DataFile { mapped, name } = &self.file;
-        match unpack::unpack(byte_order, mapped.bytes(), self.data.clone()) {
-            Ok(plain) => plain.map(|plain| DataPart::whole(plain, format!("{name} (unpacked)"))),
+    fn unpacked(&mut self, byte_order: ByteOrder, notices: &mut Notices) -> Option<DataFile> {
+        let name = &self.name;
+        match unpack::unpack(byte_order, self.mapped.bytes(), self.data.clone()) {
+            Ok(plain) => plain.map(|plain| DataFile::whole(plain, format!("{name} (unpacked)"))),
             Err(e) => {
                 notices.add(Notice::DamagedStream, 1, || format!("{name}: compressed records: {e}"));
+                self.is_packed = true;
                 None
             }
         }
     }
 
+    /// The bytes up to the end of its records.
+    fn records(&self) -> &[u8] {
+        self.mapped.bytes().get(..self.data.end).unwrap_or(self.mapped.bytes())
+    }
+
     /// The index of its records.
     fn index(&self, rules: &WalkRules, number: usize, ctx: &Ctx) -> Result<Index, Cancelled> {
-        let DataFile { mapped, name } = &self.file;
-        let bytes = mapped.bytes().get(..self.data.end).unwrap_or(mapped.bytes());
-        let data = DataBytes { file: number as u32, bytes, shown: name };
+        let data = DataBytes { file: number as u32, bytes: self.records(), shown: &self.name };
         parts::index(rules, data, self.data.start, ctx)
     }
 }
@@ -236,11 +243,14 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<PerfTrace, OpenError> {
     let mapped = Mapped::open(&file).map_err(|e| Unreadable::from(e).at(&file))?;
     let mut header = Header::read(mapped.bytes()).map_err(|e| Unreadable::from(e).at(&file))?;
     let (byte_order, data) = (header.byte_order, header.data.clone());
-    let mut notices = Notices::default();
-    let mut files = vec![DataPart { file: DataFile { mapped, name: shown(&file) }, data }];
+    let mut notices = std::mem::take(&mut header.notices);
+    if !header.pipe {
+        header.coverage.notice(mapped.bytes(), &shown(&file), &mut notices);
+    }
+    let mut files = vec![DataFile::new(mapped, shown(&file), data)];
     for path in data_files(path, &mut notices) {
         match Mapped::open(&path) {
-            Ok(mapped) => files.push(DataPart::whole(mapped, shown(&path))),
+            Ok(mapped) => files.push(DataFile::whole(mapped, shown(&path))),
             Err(e) => notices.add(Notice::DamagedStream, 1, || format!("{}: {e}", shown(&path))),
         }
     }
@@ -255,48 +265,44 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<PerfTrace, OpenError> {
     };
     let backward = attrs.iter().any(|attr| attr.flag(WRITE_BACKWARD));
     if backward {
-        let unpacked: Vec<DataPart> = files.iter().filter_map(|part| part.unpacked(byte_order, &mut notices)).collect();
+        let unpacked: Vec<DataFile> =
+            files.iter_mut().filter_map(|file| file.unpacked(byte_order, &mut notices)).collect();
         files.extend(unpacked);
-        for DataPart { file: DataFile { mapped, name }, data } in &mut files {
+        for DataFile { mapped, name, data, .. } in &mut files {
             let reversed = backward::reversed(&rules, mapped.bytes(), data.clone());
             *mapped = reversed.map_err(|e| Unreadable::from(e).at(Path::new(name)))?;
             *data = 0..mapped.bytes().len();
         }
     }
-    let own_threads = attrs.iter().any(|attr| attr.is_tracepoint() && attr.flag(ENABLE_ON_EXEC));
-    let own_threads = own_threads || header::chooses_threads(&header.command);
-    notices.add(Notice::OwnThreadsOnly, own_threads.into(), || shown(path));
+    note_events(&attrs, &header, &shown(path), &mut notices);
     let mut index = Index::default();
     let mut unpacked = Vec::new();
-    for (number, part) in files.iter().enumerate() {
-        let found = part.index(&rules, number, ctx).map_err(OpenError::Cancelled)?;
+    for (number, file) in files.iter_mut().enumerate() {
+        let found = file.index(&rules, number, ctx).map_err(OpenError::Cancelled)?;
         if found.packed && !backward {
-            unpacked.extend(part.unpacked(byte_order, &mut notices));
+            unpacked.extend(file.unpacked(byte_order, &mut notices));
         }
         index.append(found);
     }
-    for (number, part) in unpacked.iter().enumerate() {
-        index.append(part.index(&rules, files.len() + number, ctx).map_err(OpenError::Cancelled)?);
+    for (number, file) in unpacked.iter().enumerate() {
+        index.append(file.index(&rules, files.len() + number, ctx).map_err(OpenError::Cancelled)?);
     }
     files.extend(unpacked);
     let mut deferred = Deferred::default();
     if attrs.iter().any(|attr| attr.flag(DEFER_CALLCHAIN)) {
-        for DataPart { file, data } in &files {
-            deferred.gather(&rules, file.mapped.bytes(), data.clone());
+        for DataFile { mapped, data, .. } in &files {
+            deferred.gather(&rules, mapped.bytes(), data.clone());
         }
     }
     let threads = index.threads();
     notices.merge(&index.notices);
     index.side.notices(&mut notices);
     let code = index.side.symbols();
-    let file = |number: u32| files.get(number as usize).map_or(&[][..], |part| part.file.mapped.bytes());
+    let file = |number: u32| files.get(number as usize).map_or(&[][..], |file| file.mapped.bytes());
     let streams = streams::streams(index, RecordFiles { rules: &rules, file: &file });
     let (runs, cpu_streams) = streams.into_iter().map(|cpu| (cpu.runs, cpu.stream)).unzip();
     let clock = clock(&attrs, &header);
-    let thinned_out: Vec<String> = attrs.iter().filter(|attr| attr.is_thinned_out()).map(Attr::shown_name).collect();
-    notices.add(Notice::TracepointsSampled, thinned_out.len() as u64, || thinned_out.join(", "));
     let symbols = kernel_symbols(path, &mut notices);
-    let files = files.into_iter().map(|part| part.file).collect();
     let copied = attrs.iter().any(Attr::has_copies);
     let unwound = OnceLock::new();
     let build_ids = std::mem::take(&mut header.build_ids);
@@ -309,6 +315,20 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<PerfTrace, OpenError> {
     let format = if header.pipe { "perf.data (pipe)" } else { "perf.data" }.to_owned();
     let environment = header.environment;
     Ok(PerfTrace::new(TraceParts { storage, format, schemas, cpu_streams, environment, clock, notices }))
+}
+
+/// Add notices about what was recorded of which events.
+fn note_events(attrs: &[Attr], header: &Header, shown: &str, notices: &mut Notices) {
+    let own_threads = attrs.iter().any(|attr| attr.is_tracepoint() && attr.flag(ENABLE_ON_EXEC));
+    let own_threads = own_threads || header::chooses_threads(&header.command);
+    notices.add(Notice::OwnThreadsOnly, own_threads.into(), || shown.to_owned());
+    let mut names = |notice: Notice, is_such: &dyn Fn(&Attr) -> bool| {
+        let names: Vec<String> = attrs.iter().filter(|attr| is_such(attr)).map(Attr::shown_name).collect();
+        notices.add(notice, names.len() as u64, || names.join(", "));
+    };
+    names(Notice::TracepointsSampled, &Attr::is_thinned_out);
+    let has_format = |attr: &Attr| header.formats.iter().any(|format| format.id == attr.config);
+    names(Notice::FormatsMissing, &|attr| attr.is_tracepoint() && !has_format(attr));
 }
 
 /// The kernel symbols of the recording, if it has any: in a directory of perf, or beside a file as `whyslow record`

@@ -46,6 +46,13 @@ const FRAMING: [std::ops::RangeInclusive<u32>; 3] = [64..=69, 73..=74, 78..=84];
 /// The number of the pid namespace among the namespaces of a thread (`NS_*_INDEX`).
 const PID_NAMESPACE: u64 = 3;
 
+/// True for records that say something of others or of the recording; what they say is used, or repeats another's.
+pub fn is_description(kind: u32) -> bool {
+    matches!(kind, THROTTLE | LOST_SAMPLES | NAMESPACES | KSYMBOL)
+        || REPEATED.contains(&kind)
+        || FRAMING.iter().any(|kinds| kinds.contains(&kind))
+}
+
 /// Flag of KSYMBOL: the code is removed.
 const REMOVED: u64 = 1;
 
@@ -130,7 +137,7 @@ impl SideRecords {
                     self.code.push(CodeChange { address, length, is_removed: flags & REMOVED != 0, name });
                 }
             }
-            kind if REPEATED.contains(&kind) || FRAMING.iter().any(|kinds| kinds.contains(&kind)) => {}
+            kind if is_description(kind) => {}
             kind => *self.unused.entry(kind).or_default() += 1,
         }
     }

@@ -24,8 +24,8 @@ pub fn is_packed(kind: u32) -> bool {
     matches!(kind, COMPRESSED | COMPRESSED2)
 }
 
-/// The compressed pieces among the records of a file.
-fn pieces(byte_order: ByteOrder, bytes: &[u8], data: Range<usize>) -> impl Iterator<Item = &[u8]> {
+/// The compressed pieces among the records of a file; `None` for one that passes the end of its record.
+fn pieces(byte_order: ByteOrder, bytes: &[u8], data: Range<usize>) -> impl Iterator<Item = Option<&[u8]>> {
     let mut at = data.start;
     let data = bytes.get(..data.end).unwrap_or(bytes);
     std::iter::from_fn(move || {
@@ -35,10 +35,10 @@ fn pieces(byte_order: ByteOrder, bytes: &[u8], data: Range<usize>) -> impl Itera
             let body = rest.get(8..size)?;
             at = at.checked_add(size)?.checked_add(bytes_behind(kind, body, byte_order)?)?;
             match kind {
-                COMPRESSED => return Some(body),
+                COMPRESSED => return Some(Some(body)),
                 COMPRESSED2 => {
-                    let n = usize::try_from(bits(body, 0, 64, byte_order)?).ok()?;
-                    return body.get(8..)?.get(..n);
+                    let n = bits(body, 0, 64, byte_order).and_then(|n| usize::try_from(n).ok());
+                    return Some(n.and_then(|n| body.get(8..)?.get(..n)));
                 }
                 _ => {}
             }
@@ -71,17 +71,18 @@ pub fn unpack(byte_order: ByteOrder, bytes: &[u8], data: Range<usize>) -> io::Re
 }
 
 /// The pieces as one stream, with its end.
-struct Chained<'a, I: Iterator<Item = &'a [u8]>> {
+struct Chained<'a, I: Iterator<Item = Option<&'a [u8]>>> {
     pieces: I,
     now: &'a [u8],
     ended: bool,
 }
 
-impl<'a, I: Iterator<Item = &'a [u8]>> Read for Chained<'a, I> {
+impl<'a, I: Iterator<Item = Option<&'a [u8]>>> Read for Chained<'a, I> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.now.is_empty() {
             match self.pieces.next() {
-                Some(piece) => self.now = piece,
+                Some(Some(piece)) => self.now = piece,
+                Some(None) => return Err(io::Error::new(io::ErrorKind::InvalidData, "a piece passes its record")),
                 None if self.ended => return Ok(0),
                 None => (self.now, self.ended) = (END, true),
             }

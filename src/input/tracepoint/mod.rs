@@ -6,6 +6,7 @@
 //! of a thread, call stacks), the clock, and a [`TracepointReader`] that reads fields of records at fixed offsets
 //! ([`plan`]). Values borrow from the mapped file; nothing is allocated for a record.
 
+pub mod account;
 pub mod class;
 pub mod clock;
 pub mod format;
@@ -14,6 +15,7 @@ pub mod plan;
 pub mod reader;
 pub mod threads;
 
+use super::error::LeftOut;
 use super::record::{ClassId, IntegerArray, Projection, Scope, StreamId};
 use super::stream::{CanonicalTime, Class, SimpleField, Stream};
 use crate::base::cursor::ByteOrder;
@@ -114,6 +116,8 @@ pub trait Storage: Debug + Send + Sync {
         Self: 'a;
     /// A walk from the beginning of a packet.
     fn walk(&self, stream: usize, packet: usize) -> Option<Self::Walk<'_>>;
+    /// A walk through a packet has come to its end, or to damage.
+    fn walked(&self, _stream: usize, _packet: usize, _walk: &Self::Walk<'_>) {}
     /// Names and processes of threads.
     fn threads(&self) -> &Threads;
     /// The place of a packet.
@@ -284,6 +288,11 @@ impl<S: Storage> TracepointTrace<S> {
     /// The files that hold its records.
     pub fn files(&self) -> Vec<&Mapped> {
         self.storage.files()
+    }
+
+    /// Add the notice that something beside it was left out.
+    pub fn left_out(&mut self, LeftOut { notice, place }: &LeftOut) {
+        self.notices.add(*notice, 1, || place.clone());
     }
 
     /// Irregularities found when it was opened, and files truncated since.

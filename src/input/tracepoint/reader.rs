@@ -57,7 +57,9 @@ impl<'a, S: Storage> TracepointReader<'a, S> {
             WalkStep::End => {}
             WalkStep::Damage(what) => self.damaged(what),
         }
-        self.walk = None;
+        if let Some(walk) = self.walk.take() {
+            self.trace.storage.walked(self.stream.index(), self.number, &walk);
+        }
         None
     }
 

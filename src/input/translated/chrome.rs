@@ -81,8 +81,8 @@ pub(super) fn read(
     let ChromeEvents { spans, translation, number, .. } = events;
     match ended {
         ReadEnd::Whole => {}
-        ReadEnd::InEvent => translation.unreadable(|| format!("event {number}")),
-        ReadEnd::Damaged => translation.unreadable(|| format!("the text behind event {number}")),
+        ReadEnd::InEvent => translation.unreadable_record(|| format!("event {number}")),
+        ReadEnd::Damaged => translation.unreadable_record(|| format!("the text behind event {number}")),
         ReadEnd::Failed(e) => return Err(e),
     }
     let clock = RecorderClock { name: "unknown".to_owned(), ..RecorderClock::default() };
@@ -131,11 +131,13 @@ impl ChromeEvents<'_> {
     fn add(&mut self, event: &ChromeEvent) {
         self.number += 1;
         let number = self.number;
+        self.translation.begin_record();
         match self.read_event(event) {
             Some(EventPhase::Used) => {}
             Some(EventPhase::Other) => self.translation.unused(|| "events of programs that are no spans".to_owned()),
             None => self.translation.unreadable(|| format!("event {number}")),
         }
+        self.translation.end_record();
     }
 
     /// `None` where a member is missing or wrong.
@@ -168,6 +170,7 @@ impl ChromeEvents<'_> {
             _ => SpanPart::End,
         };
         self.spans.add(time, thread, track, part);
+        self.translation.keeps();
         Some(EventPhase::Used)
     }
 

@@ -13,7 +13,7 @@
 //! DTrace prints the buffer of one CPU after that of another, so times ascend for each CPU only. Lines of other
 //! kinds are counted.
 
-use super::lines::{self, TextLines};
+use super::lines::{self, TextLine, TextLines};
 use super::thread_ids::UniqueThreadIds;
 use super::translation::{
     COMPLETE, DiskStep, EventPlace, EventUse, FieldValue, LeavingState, NamedThread, SECTOR, Translation,
@@ -36,27 +36,36 @@ pub(super) fn read(
         let number = lines.number + 1;
         let expected = "the first line is `whyslow-dtrace`, a tab and the version, 1";
         match lines.read_next()? {
-            Some(line) if line.trim_ascii().is_empty() => {}
-            Some(line) => match header(line) {
+            Some(TextLine::Whole(line)) if line.trim_ascii().is_empty() => {}
+            Some(TextLine::Whole(line)) => match header(line) {
                 Some(about) => break about,
                 None => return Ok(Err(TranslationError::Header { line: number, expected })),
             },
-            None => return Ok(Err(TranslationError::Header { line: number, expected })),
+            Some(TextLine::TooLong) | None => {
+                return Ok(Err(TranslationError::Header { line: number, expected }));
+            }
         }
     };
     let mut ids = UniqueThreadIds::default();
     loop {
         let number = lines.number + 1;
-        let Some(line) = lines.read_next()? else { break };
-        if line.is_empty() {
-            continue;
-        }
+        let line = match lines.read_next()? {
+            None => break,
+            Some(TextLine::TooLong) => {
+                translation.unreadable_record(|| format!("line {number} is too long"));
+                continue;
+            }
+            Some(TextLine::Whole(line)) if line.is_empty() => continue,
+            Some(TextLine::Whole(line)) => line,
+        };
         let fields: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();
+        translation.begin_record();
         match event(&fields, &mut ids, translation) {
             Some(EventUse::Used) => {}
             Some(EventUse::Unknown) => translation.unused(|| "lines of another kind".to_owned()),
             None => translation.unreadable(|| format!("line {number}")),
         }
+        translation.end_record();
     }
     if !translation.has_switches() {
         let remedy = "record `sched:::off-cpu` as in docs/OTHER-PLATFORMS.md";

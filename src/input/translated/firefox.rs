@@ -57,6 +57,8 @@ pub(super) fn read(
     for mut thread in std::mem::take(&mut profile.threads) {
         let own = thread.take_tables();
         let named = NamedProfile::of(&thread, &mut ids);
+        let markers = thread.markers.name.as_ref().map_or(0, Vec::len) as u64;
+        translation.unused_records(markers, || "markers of threads".to_owned());
         let is_own = own.stack_table.frame.as_ref().is_some_and(|frames| !frames.is_empty());
         let tables = if is_own { &own } else { &profile.shared };
         let (samples, frames) = (&thread.samples, HashMap::default());
@@ -126,8 +128,8 @@ impl ProfileThread<'_> {
     fn add(mut self, named: &NamedProfile<'_>, translation: &mut Translation) {
         let unit = WeightUnit::of(self.profile, self.samples);
         let (mut kernel, mut user, mut sum) = (Vec::new(), Vec::new(), 0.0);
-        let Some(stacks) = &self.samples.stack else { return };
-        for (row, stack) in stacks.iter().enumerate() {
+        for row in 0..self.samples.rows() {
+            translation.begin_record();
             sum += at(&self.samples.time_deltas, row).unwrap_or(0.0);
             let time = at(&self.samples.time, row).unwrap_or(sum) * MILLISECOND;
             let weight = at(&self.samples.weight, row).unwrap_or(1.0);
@@ -135,21 +137,23 @@ impl ProfileThread<'_> {
                 WeightUnit::CpuTime(ns) => ("task-clock", at(&self.samples.cpu_delta, row).unwrap_or(0.0) * ns),
                 WeightUnit::Event(event, unit) => (event, weight * unit),
             };
-            if !(0.0..LATEST).contains(&time) || !(0.0..LATEST).contains(&weight) {
-                translation.unreadable(|| format!("sample {row} of {}", named.name));
-                continue;
+            let stack = self.samples.stack.as_ref().and_then(|stacks| stacks.get(row));
+            match stack {
+                Some(stack) if (0.0..LATEST).contains(&time) && (0.5..LATEST).contains(&weight) => {
+                    kernel.clear();
+                    user.clear();
+                    self.stack(*stack, &mut kernel, &mut user, translation);
+                    let thread = NamedThread { tid: named.tid, pid: named.pid, name: named.name.as_bytes() };
+                    let place = EventPlace { time: time.round() as u64, cpu: UNKNOWN_CPU, thread };
+                    let stacks = StackWords { kernel: &kernel, user: &user };
+                    translation.sample(place, event, weight.round() as u64, stacks);
+                }
+                Some(_) if (0.0..LATEST).contains(&time) && (0.0..0.5).contains(&weight) => {
+                    translation.unused(|| "samples of threads that did not run".to_owned());
+                }
+                _ => translation.unreadable(|| format!("sample {row} of {}", named.name)),
             }
-            if weight < 0.5 {
-                translation.unused(|| "samples of threads that did not run".to_owned());
-                continue;
-            }
-            kernel.clear();
-            user.clear();
-            self.stack(*stack, &mut kernel, &mut user, translation);
-            let thread = NamedThread { tid: named.tid, pid: named.pid, name: named.name.as_bytes() };
-            let place = EventPlace { time: time.round() as u64, cpu: UNKNOWN_CPU, thread };
-            let stacks = StackWords { kernel: &kernel, user: &user };
-            translation.sample(place, event, weight.round() as u64, stacks);
+            translation.end_record();
         }
     }
 

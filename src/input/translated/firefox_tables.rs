@@ -5,6 +5,7 @@
 //! and types in the profiler's repository (its changelog of formats, and the types of a profile).
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// A column that may lack values, or be missing.
 pub(super) type Column<T> = Option<Vec<Option<T>>>;
@@ -126,6 +127,7 @@ pub(super) struct ProfiledThread {
     pub pid: Option<Id>,
     pub tid: Option<Id>,
     pub samples: SampleTable,
+    pub markers: MarkerTable,
     stack_table: StackTable,
     frame_table: FrameTable,
     func_table: FunctionTable,
@@ -147,6 +149,13 @@ impl ProfiledThread {
     }
 }
 
+/// What a thread noted beside its samples.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct MarkerTable {
+    pub name: Option<Vec<IgnoredAny>>,
+}
+
 /// Samples of a thread.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -161,4 +170,13 @@ pub(super) struct SampleTable {
     /// CPU time of the thread since its sample before.
     #[serde(rename = "threadCPUDelta")]
     pub cpu_delta: Column<f64>,
+}
+
+impl SampleTable {
+    /// Rows, as far as any column has them.
+    pub fn rows(&self) -> usize {
+        let numbers = [&self.time, &self.time_deltas, &self.weight, &self.cpu_delta];
+        let rows = numbers.into_iter().flatten().map(Vec::len).chain(self.stack.as_ref().map(Vec::len));
+        rows.max().unwrap_or(0)
+    }
 }

@@ -12,7 +12,7 @@
 //! would not be known. Cost: linear; the text is read twice.
 
 use super::frames::Frame;
-use super::lines::{self, TextLines};
+use super::lines::{self, TextLine, TextLines};
 use super::thread_ids::id_of_name;
 use super::translation::{EventPlace, NamedThread, SAMPLES, StackWords, Translation, UNKNOWN_CPU};
 use super::{About, TranslationError};
@@ -118,14 +118,20 @@ pub(super) fn read(
     let (mut kernel, mut user) = (Vec::new(), Vec::new());
     loop {
         let time = lines.number + 1;
-        let Some(line) = lines.read_next()? else { break };
-        if is_comment(line) {
-            continue;
-        }
+        let line = match lines.read_next()? {
+            None => break,
+            Some(TextLine::TooLong) => {
+                translation.unreadable_record(|| format!("line {time} is too long"));
+                continue;
+            }
+            Some(TextLine::Whole(line)) if is_comment(line) => continue,
+            Some(TextLine::Whole(line)) => line,
+        };
         let Some(FoldedLine { stack, count: Count::Whole(count) }) = FoldedLine::read(line) else {
-            translation.unreadable(|| format!("line {time}"));
+            translation.unreadable_record(|| format!("line {time}"));
             continue;
         };
+        translation.begin_record();
         let mut frames = stack.split(|byte| *byte == b';');
         let name = if are_named { frames.next().unwrap_or(b"") } else { b"" };
         let thread = thread_of(name);
@@ -140,6 +146,7 @@ pub(super) fn read(
         }
         let at = EventPlace { time, cpu: UNKNOWN_CPU, thread };
         translation.sample(at, SAMPLES, count, StackWords { kernel: &kernel, user: &user });
+        translation.end_record();
     }
     let clock = RecorderClock { name: "none".to_owned(), ..RecorderClock::default() };
     Ok(Ok(About { environment: Vec::new(), clock, spans: None }))
@@ -152,7 +159,11 @@ fn first_frames_are_names(from: &mut impl BufRead) -> io::Result<Result<bool, u6
     let mut are_names = true;
     loop {
         let number = lines.number + 1;
-        let Some(line) = lines.read_next()? else { return Ok(Ok(are_names)) };
+        let line = match lines.read_next()? {
+            None => return Ok(Ok(are_names)),
+            Some(TextLine::TooLong) => continue,
+            Some(TextLine::Whole(line)) => line,
+        };
         let Some(folded) = FoldedLine::read(line).filter(|_| !is_comment(line)) else { continue };
         if folded.count == Count::Decimals {
             return Ok(Err(number));

@@ -8,6 +8,7 @@ use super::storage::{HEAD, RecordHead, StackPlaces, WORD};
 use super::translation::Translation;
 use crate::base::named_frames::renamed;
 use crate::base::names::NameId;
+use crate::base::notice::Notice;
 use crate::input::record::ClassId;
 
 /// The new numbers of a part's classes and functions.
@@ -61,6 +62,7 @@ impl Translation {
         self.threads.join(part.threads);
         self.notices.merge(&part.notices);
         self.switches += part.switches;
+        self.records.account.merge(&part.records.account);
         let mut lost = 0;
         for (cpu, mut other) in part.cpus {
             let records = self.cpus.entry(cpu).or_default();
@@ -74,8 +76,8 @@ impl Translation {
             }
             records.losses.append(&mut other.losses);
         }
-        for _ in 0..lost {
-            self.unused(|| "names of events beyond the first thousands".to_owned());
-        }
+        let what = || "names of events beyond the first thousands".to_owned();
+        self.notices.add(Notice::RecordsUnused, lost, what);
+        self.records.take_back(lost, Notice::RecordsUnused);
     }
 }

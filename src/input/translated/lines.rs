@@ -3,8 +3,16 @@
 use crate::base::text::{copied, with_copy};
 use std::io::{self, BufRead, Read};
 
-/// The longest line; what is longer is skipped to its end and read as an empty one.
+/// The longest line; what is longer is skipped to its end.
 const MOST: u64 = 1 << 16;
+
+/// A line without its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TextLine<'l> {
+    Whole(&'l [u8]),
+    /// It has more than [`MOST`] bytes.
+    TooLong,
+}
 
 /// Reads lines.
 pub(super) struct TextLines<'a, R> {
@@ -19,8 +27,8 @@ impl<'a, R: BufRead> TextLines<'a, R> {
         TextLines { from, line: Vec::new(), number: 0 }
     }
 
-    /// The next line without its end, `None` after the last.
-    pub fn read_next(&mut self) -> io::Result<Option<&[u8]>> {
+    /// The next line, `None` after the last.
+    pub fn read_next(&mut self) -> io::Result<Option<TextLine<'_>>> {
         self.line.clear();
         self.number += 1;
         let mut read = self.from.by_ref().take(MOST).read_until(b'\n', &mut self.line)?;
@@ -32,9 +40,9 @@ impl<'a, R: BufRead> TextLines<'a, R> {
                 self.line.clear();
                 read = self.from.by_ref().take(MOST).read_until(b'\n', &mut self.line)?;
             }
-            self.line.clear();
+            return Ok(Some(TextLine::TooLong));
         }
-        Ok(Some(self.line.trim_ascii_end()))
+        Ok(Some(TextLine::Whole(self.line.trim_ascii_end())))
     }
 }
 
@@ -133,14 +141,17 @@ mod tests {
     }
 
     #[test]
-    fn lines_skip_what_is_too_long() {
+    fn lines_that_are_too_long_are_told() {
         let text = [b"a\r\n".to_vec(), vec![b'x'; 200_000], b"\nb".to_vec()].concat();
         let mut text = &text[..];
         let mut lines = TextLines::new(&mut text);
         let mut all = Vec::new();
         while let Some(line) = lines.read_next().unwrap() {
-            all.push(String::from_utf8(line.to_vec()).unwrap());
+            all.push(match line {
+                TextLine::Whole(line) => Some(line.to_vec()),
+                TextLine::TooLong => None,
+            });
         }
-        assert_eq!(all, ["a", "", "b"]);
+        assert_eq!(all, [Some(b"a".to_vec()), None, Some(b"b".to_vec())]);
     }
 }

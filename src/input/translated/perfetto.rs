@@ -6,16 +6,17 @@
 //! the first switch of a CPU only shows which thread runs. Text of `print` in the form of trace_marker begins and ends
 //! tasks, and so do spans on tracks ([`Tracks`]). Names and processes of threads come from the process tree.
 
-use super::lines;
-use super::perfetto_messages::{ClockSnapshotMessage, ProcessTreeMessage, WakeupMessage};
+use super::perfetto_devices;
+use super::perfetto_messages::{self, ClockSnapshotMessage, ProcessTreeMessage, WakeupMessage};
 use super::perfetto_messages::{CompactSchedMessage, FtraceEventBundleMessage, FtraceEventMessage, TracePacket};
 use super::thread_runs::{CpuSwitch, ThreadRuns};
 use super::tracks::Tracks;
-use super::translation::{COMPLETE, DiskStep, EventPlace, FieldValue, NamedThread, Translation};
+use super::translation::{EventPlace, FieldValue, NamedThread, Translation};
 use super::{About, TranslationError};
 use crate::base::time::Timestamp;
 use foldhash::HashMap;
 use prost::Message;
+use ruzstd::decoding::StreamingDecoder;
 use std::io::{self, BufRead, Read};
 
 /// The tag of a packet: field 1, with a length.
@@ -133,14 +134,20 @@ impl PerfettoState {
             number += 1;
             let length = varint(from)?.filter(|length| tag[0] == PACKET && *length <= MOST_PACKET);
             let Some(length) = length else {
-                translation.unreadable(|| format!("packet {number}"));
+                translation.unreadable_record(|| format!("packet {number}, and what is behind it"));
                 return Ok(());
             };
             bytes.clear();
             from.take(length).read_to_end(&mut bytes)?;
             match TracePacket::decode(bytes.as_slice()) {
-                Ok(packet) if bytes.len() as u64 == length => self.packet(packet, translation, depth)?,
-                _ => translation.unreadable(|| format!("packet {number}")),
+                Ok(packet) if bytes.len() as u64 == length => {
+                    let before = translation.records.account.read;
+                    self.packet(packet, translation, depth)?;
+                    if translation.records.account.read == before {
+                        whole_packet(&bytes, translation);
+                    }
+                }
+                _ => translation.unreadable_record(|| format!("packet {number}")),
             }
         }
     }
@@ -161,15 +168,27 @@ impl PerfettoState {
         if let Some(bundle) = packet.ftrace_events {
             self.bundle(bundle, translation);
         }
-        match packet.compressed_packets {
+        let zlib = packet.compressed_packets.as_deref();
+        let zstd = packet.zstd_compressed_packets.as_deref();
+        match zlib.or(zstd) {
             Some(packed) if depth == PacketDepth::File => {
                 let most = (packed.len() as u64).saturating_mul(MOST_RATIO);
-                let mut plain = flate2::read::ZlibDecoder::new(packed.as_slice()).take(most);
+                let plain: Box<dyn Read> = match zlib {
+                    Some(packed) => Box::new(flate2::read::ZlibDecoder::new(packed)),
+                    None => match StreamingDecoder::new(packed) {
+                        Ok(plain) => Box::new(plain),
+                        Err(_) => Box::new(io::empty()),
+                    },
+                };
+                let mut plain = plain.take(most);
                 if self.packets(&mut plain, translation, PacketDepth::Compressed).is_err() {
-                    translation.unreadable(|| "compressed packets".to_owned());
+                    translation.unreadable_record(|| "compressed packets".to_owned());
+                }
+                if plain.limit() == 0 {
+                    translation.unreadable_record(|| "what is behind the bound of compressed packets".to_owned());
                 }
             }
-            Some(_) => translation.unreadable(|| "compressed packets in compressed packets".to_owned()),
+            Some(_) => translation.unreadable_record(|| "compressed packets in compressed packets".to_owned()),
             None => {}
         }
         Ok(())
@@ -215,7 +234,11 @@ impl PerfettoState {
     fn bundle(&mut self, bundle: FtraceEventBundleMessage, translation: &mut Translation) {
         let cpu = bundle.cpu.unwrap_or(0);
         if bundle.clock.unwrap_or(0) != 0 {
-            return translation.unreadable(|| format!("events of CPU {cpu} on another clock than `boot`"));
+            let rows = bundle.compact_sched.as_ref().map_or(0, CompactSchedMessage::rows);
+            for _ in 0..bundle.event.len() + rows {
+                translation.unreadable_record(|| format!("events of CPU {cpu} on another clock than `boot`"));
+            }
+            return;
         }
         if bundle.lost_events == Some(true) {
             let columns = bundle.compact_sched.as_ref();
@@ -229,11 +252,13 @@ impl PerfettoState {
             self.columns(cpu, columns, translation);
         }
         for event in bundle.event {
+            translation.begin_record();
             match FtraceEventMessage::decode(event.as_slice()) {
                 Ok(event) if self.event(cpu, &event, translation).is_some() => {}
                 Ok(_) => translation.unused(|| "events of other kinds".to_owned()),
                 Err(_) => translation.unreadable(|| format!("an event of CPU {cpu}")),
             }
+            translation.end_record();
         }
     }
 
@@ -248,12 +273,18 @@ impl PerfettoState {
                 })
                 .collect::<Vec<_>>()
         };
-        let (switches, wakings) = (times(&all.switch_timestamp), times(&all.waking_timestamp));
+        // Rows to which a column has no value cannot be read.
+        let [switches, wakings] = all.whole_rows();
+        for _ in switches + wakings..all.rows() {
+            translation.unreadable_record(|| format!("a row of CPU {cpu} that is not in all columns"));
+        }
+        let times = |differences: &[u64], rows: usize| times(differences.get(..rows).unwrap_or(differences));
+        let (switches, wakings) = (times(&all.switch_timestamp, switches), times(&all.waking_timestamp, wakings));
         let name = |index: Option<&u32>| index.and_then(|at| all.intern_table.get(*at as usize)).map(Vec::as_slice);
         let (mut switch, mut waking) = (0, 0);
         loop {
             let waking_first = match (switches.get(switch), wakings.get(waking)) {
-                (None, None) => return,
+                (None, None) => break,
                 (Some(switch), Some(waking)) => waking <= switch,
                 (None, Some(_)) => true,
                 (Some(_), None) => false,
@@ -262,19 +293,24 @@ impl PerfettoState {
             if waking_first {
                 let at = waking;
                 waking += 1;
-                let (Some(time), Some(tid)) = (wakings.get(at), all.waking_pid.get(at)) else { continue };
+                let (Some(time), Some(tid)) = (wakings.get(at), all.waking_pid.get(at)) else { break };
                 // Before the first switch the waker is not known.
                 let waker = self.thread(running.unwrap_or(-1), None);
                 let moment = EventPlace { time: *time, cpu, thread: waker };
                 let woken = self.thread(*tid, name(all.waking_comm_index.get(at)));
                 let target = all.waking_target_cpu.get(at).and_then(|cpu| u32::try_from(*cpu).ok());
                 let flags = all.waking_common_flags.get(at).copied().unwrap_or(0);
+                translation.begin_record();
                 translation.waking(moment, woken, target, flags.into());
+                translation.end_record();
                 continue;
             }
             let at = switch;
             switch += 1;
-            let (Some(time), Some(next)) = (switches.get(at), all.switch_next_pid.get(at)) else { continue };
+            let (Some(time), Some(next)) = (switches.get(at), all.switch_next_pid.get(at)) else { break };
+            translation.begin_record();
+            // The first only shows which thread runs.
+            translation.describes();
             let own_name = name(all.switch_next_comm_index.get(at));
             if let Some(prev) = running {
                 let moment = EventPlace { time: *time, cpu, thread: self.thread(prev, None) };
@@ -284,6 +320,7 @@ impl PerfettoState {
             self.runs.switched(CpuSwitch { time: moment(*time), cpu, prev: running, next: *next });
             self.names.extend(own_name.filter(|name| !name.is_empty()).map(|name| (*next, name.to_vec())));
             self.running.insert(cpu, *next);
+            translation.end_record();
         }
     }
 
@@ -326,9 +363,11 @@ impl PerfettoState {
             let fields = [("filename", file), ("pid", number(exec.pid)), ("old_pid", number(exec.old_pid))];
             translation.event(at, "sched:sched_process_exec", &fields);
         } else if let Some(print) = &event.print {
-            return marker(at, print.buf.as_deref()?, translation);
+            return perfetto_devices::marker(at, print.buf.as_deref()?, translation);
         } else {
-            return self.process_event(at, event, translation).or_else(|| device_event(at, event, translation));
+            return self
+                .process_event(at, event, translation)
+                .or_else(|| perfetto_devices::event(at, event, translation));
         }
         Some(())
     }
@@ -359,56 +398,12 @@ impl PerfettoState {
     }
 }
 
-/// Events of interrupts and disks.
-fn device_event(at: EventPlace<'_>, event: &FtraceEventMessage, translation: &mut Translation) -> Option<()> {
-    let softirq = [
-        ("irq:softirq_raise", &event.softirq_raise),
-        ("irq:softirq_entry", &event.softirq_entry),
-        ("irq:softirq_exit", &event.softirq_exit),
-    ];
-    if let Some((name, softirq)) = softirq.into_iter().find_map(|(name, event)| Some((name, event.as_ref()?))) {
-        translation.event(at, name, &[("vec", FieldValue::Number(softirq.vec?.into()))]);
-        return Some(());
+/// A packet without events: it describes the trace, or is of a source that no analysis uses.
+fn whole_packet(packet: &[u8], translation: &mut Translation) {
+    translation.begin_record();
+    match perfetto_messages::source(packet) {
+        None => translation.describes(),
+        Some(field) => translation.unused(|| format!("packets of other data sources (field {field} of TracePacket)")),
     }
-    if let Some(entry) = &event.irq_handler_entry {
-        let name = FieldValue::Text(entry.name.as_deref().unwrap_or(b""));
-        translation.event(
-            at,
-            "irq:irq_handler_entry",
-            &[("irq", FieldValue::Number(entry.irq?.into())), ("name", name)],
-        );
-        return Some(());
-    }
-    if let Some(exit) = &event.irq_handler_exit {
-        translation.event(at, "irq:irq_handler_exit", &[("irq", FieldValue::Number(exit.irq?.into()))]);
-        return Some(());
-    }
-    let requests = [("block:block_rq_insert", &event.block_rq_insert), ("block:block_rq_issue", &event.block_rq_issue)];
-    let own = requests.into_iter().find_map(|(step, request)| {
-        let request = request.as_ref()?;
-        Some((step, request.dev, request.sector, request.nr_sector, request.rwbs.as_deref()))
-    });
-    let done = event.block_rq_complete.as_ref();
-    let done = done.map(|done| (COMPLETE, done.dev, done.sector, done.nr_sector, done.rwbs.as_deref()));
-    let (step, device, sector, sectors, kind) = own.or(done)?;
-    let (device, sector) = (device.unwrap_or(0), sector.unwrap_or(0));
-    let (sectors, kind) = (sectors.unwrap_or(0).into(), kind.unwrap_or(b""));
-    translation.disk(at, DiskStep { step, device, sector, sectors, kind });
-    Some(())
-}
-
-/// `B|PID|NAME` begins and `E|PID` ends a task of the thread that wrote it.
-fn marker(at: EventPlace<'_>, text: &[u8], translation: &mut Translation) -> Option<()> {
-    let text = text.get(..memchr::memchr2(0, b'\n', text).unwrap_or(text.len()))?;
-    let mut parts = text.splitn(3, |byte| *byte == b'|');
-    let pid = |part: Option<&[u8]>| FieldValue::Number(part.and_then(lines::id).unwrap_or(0).into());
-    match (parts.next()?, parts.next(), parts.next()) {
-        (b"B", Some(process), Some(name)) => {
-            let fields = [("pid", pid(Some(process))), ("name", FieldValue::Text(name))];
-            translation.event(at, "trace_marker:begin", &fields);
-        }
-        (b"E", process, _) => translation.event(at, "trace_marker:end", &[("pid", pid(process))]),
-        _ => return None,
-    }
-    Some(())
+    translation.end_record();
 }

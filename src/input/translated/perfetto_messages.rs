@@ -4,6 +4,8 @@
 
 use super::track_messages::{InternedDataMessage, PacketDefaultsMessage, TrackDescriptorMessage, TrackEventMessage};
 use prost::Message;
+use prost::bytes::Buf;
+use prost::encoding::{DecodeContext, decode_key, skip_field};
 
 /// `TracePacket`.
 #[derive(Clone, PartialEq, Message)]
@@ -33,12 +35,36 @@ pub(super) struct TracePacket {
     /// Packets compressed by zlib.
     #[prost(bytes = "vec", optional, tag = "50")]
     pub compressed_packets: Option<Vec<u8>>,
+    /// Packets of the same sequence before this one were lost, or it is the first.
+    #[prost(uint32, optional, tag = "42")]
+    pub previous_dropped: Option<u32>,
     #[prost(uint32, optional, tag = "58")]
     pub timestamp_clock_id: Option<u32>,
     #[prost(message, optional, tag = "59")]
     pub defaults: Option<PacketDefaultsMessage>,
     #[prost(message, optional, tag = "60")]
     pub track_descriptor: Option<TrackDescriptorMessage>,
+    /// Packets compressed by zstd.
+    #[prost(bytes = "vec", optional, tag = "133")]
+    pub zstd_compressed_packets: Option<Vec<u8>>,
+}
+
+/// Fields of a `TracePacket` that describe the trace, a writer or the machine, or frame other packets.
+const DESCRIPTIONS: [u32; 33] = [
+    2, 3, 6, 8, 10, 12, 13, 33, 34, 35, 36, 41, 42, 43, 44, 45, 46, 50, 58, 59, 60, 67, 69, 72, 78, 79, 87, 89, 90, 98,
+    124, 126, 133,
+];
+
+/// The first field of a packet that is the data of a source which is not read.
+pub(super) fn source(mut packet: &[u8]) -> Option<u32> {
+    while packet.has_remaining() {
+        let (field, kind) = decode_key(&mut packet).ok()?;
+        if !DESCRIPTIONS.contains(&field) {
+            return Some(field);
+        }
+        skip_field(kind, field, &mut packet, DecodeContext::default()).ok()?;
+    }
+    None
 }
 
 /// `ProcessTree`.
@@ -144,6 +170,20 @@ pub(super) struct CompactSchedMessage {
     pub waking_comm_index: Vec<u32>,
     #[prost(uint32, repeated, tag = "12")]
     pub waking_common_flags: Vec<u32>,
+}
+
+impl CompactSchedMessage {
+    /// Rows of switches and of wake-ups, as far as any of their columns that are needed has them.
+    pub fn rows(&self) -> usize {
+        let switches = self.switch_timestamp.len().max(self.switch_next_pid.len());
+        switches + self.waking_timestamp.len().max(self.waking_pid.len())
+    }
+
+    /// Rows of switches, and of wake-ups, that are in all of these columns.
+    pub fn whole_rows(&self) -> [usize; 2] {
+        let switches = self.switch_timestamp.len().min(self.switch_next_pid.len());
+        [switches, self.waking_timestamp.len().min(self.waking_pid.len())]
+    }
 }
 
 /// `FtraceEvent`; at most one of the messages is there.

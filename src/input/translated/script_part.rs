@@ -195,7 +195,9 @@ impl<'t> ScriptPart<'t> {
             return self.close();
         }
         if line.starts_with(b"\t") {
-            self.frame(plain);
+            if self.frame(plain) && self.open.is_none() {
+                self.unreadable(plain);
+            }
             return;
         }
         match ScriptLine::read(line) {
@@ -206,8 +208,13 @@ impl<'t> ScriptPart<'t> {
             // A chain whose tabs became spaces is known by its event before it.
             None if line.starts_with(b" ") && self.open.is_some() && self.frame(plain) => {}
             None if plain.starts_with(b"#") => {}
-            None => self.translation.unreadable(|| format!("`{}`", copied(plain.get(..60).unwrap_or(plain)))),
+            None => self.unreadable(plain),
         }
+    }
+
+    /// Count a line that belongs to no event.
+    fn unreadable(&mut self, line: &[u8]) {
+        self.translation.unreadable_record(|| format!("`{}`", copied(line.get(..60).unwrap_or(line))));
     }
 
     /// Add a frame to the event; false for a line that is none. Lines of sources are passed over.
@@ -232,7 +239,9 @@ impl<'t> ScriptPart<'t> {
     /// The open event is complete.
     fn close(&mut self) {
         if let Some(line) = self.open.take() {
+            self.translation.begin_record();
             self.event(&line);
+            self.translation.end_record();
         }
         self.kernel.clear();
         self.user.clear();
@@ -249,7 +258,7 @@ impl<'t> ScriptPart<'t> {
             EventKind::Record => {
                 self.translation.unused(|| "records of mappings and others that no analysis uses".to_owned())
             }
-            _ if !self.translation.is_placed(place(line)) => {}
+            _ if !self.translation.is_placed(line.cpu) => {}
             EventKind::Sample => self.sample(number, line),
             EventKind::Switch => self.switch(number, line),
             EventKind::Tracepoint(form) => self.tracepoint(number, form, line),

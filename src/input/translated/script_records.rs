@@ -66,6 +66,7 @@ fn add(line: &ScriptLine<'_>, translation: &mut Translation) -> Option<()> {
     }
     if let Some(ids) = text.strip_prefix(EXIT) {
         let [_, tid, ..] = four_ids(ids)?;
+        translation.describes();
         if line.time > 0 {
             translation.event(place(line), "perf:exit", &[("tid", number(tid))]);
         }

@@ -52,6 +52,7 @@ impl Translation {
             threads: self.threads,
             frames: self.frames.names().collect(),
             kernel_symbols: self.frames.kernel_symbols(),
+            account: self.records.account,
         };
         SealedTranslation { storage, schemas: self.schemas, cpu_streams, notices: self.notices }
     }

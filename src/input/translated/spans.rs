@@ -73,6 +73,8 @@ struct PairedSpan {
     begin: SpanBound,
     /// `None`: it was open when the file ended.
     end: Option<SpanBound>,
+    /// Its end is a record of its own.
+    has_own_end: bool,
 }
 
 /// See the module.
@@ -154,15 +156,15 @@ impl Spans {
             match part {
                 SpanPart::Begin(name) => {
                     open.entry(track).or_default().push(spans.len());
-                    spans.push(PairedSpan { name, track, begin, end: None });
+                    spans.push(PairedSpan { name, track, begin, end: None, has_own_end: false });
                 }
                 SpanPart::Whole(name, length) => {
                     let end = Some(SpanBound { time: time.saturating_add(length), thread });
-                    spans.push(PairedSpan { name, track, begin, end });
+                    spans.push(PairedSpan { name, track, begin, end, has_own_end: false });
                 }
                 SpanPart::End => match open.get_mut(&track).and_then(Vec::pop).and_then(|at| spans.get_mut(at)) {
-                    Some(span) => span.end = Some(begin),
-                    None => translation.unused(|| "ends of spans that began before the file".to_owned()),
+                    Some(span) => (span.end, span.has_own_end) = (Some(begin), true),
+                    None => translation.unused_kept(1, || "ends of spans that began before the file".to_owned()),
                 },
             }
         }
@@ -263,17 +265,28 @@ impl SpanWriter<'_> {
     fn begin(&self, number: usize, span: &PairedSpan, translation: &mut Translation) -> bool {
         let place = self.place(span.begin);
         match place {
-            Some(at) => self.event(at, number, span, "begin", translation),
-            None => translation.unused(|| "spans of threads that no context switch names".to_owned()),
+            Some(at) => {
+                self.event(at, number, span, "begin", translation);
+                translation.used_kept(1);
+            }
+            None => translation.unused_kept(1 + u64::from(span.has_own_end), || {
+                "spans of threads that no context switch names".to_owned()
+            }),
         }
         place.is_some()
     }
 
     fn end(&self, number: usize, span: &PairedSpan, translation: &mut Translation) {
         let Some(end) = span.end else { return };
+        let records = u64::from(span.has_own_end);
         match self.place(end) {
-            Some(at) => self.event(at, number, span, "end", translation),
-            None => translation.unused(|| "ends of spans on threads that no context switch names".to_owned()),
+            Some(at) => {
+                self.event(at, number, span, "end", translation);
+                translation.used_kept(records);
+            }
+            None => {
+                translation.unused_kept(records, || "ends of spans on threads that no context switch names".to_owned())
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use super::TranslatedFormat;
 use crate::base::cursor::{ByteOrder, Bytes};
 use crate::base::mapped::Mapped;
 use crate::base::notice::Notices;
+use crate::input::account::Account;
 use crate::input::record::{ClassId, IntegerArray};
 use crate::input::tracepoint::threads::Threads;
 use crate::input::tracepoint::{PacketPlace, Raw, StackSide, Storage, Walk, WalkPosition, WalkStep};
@@ -51,6 +52,8 @@ pub struct TranslatedStorage {
     pub(super) frames: Arc<[Box<str>]>,
     /// Functions of the kernel on call stacks, as in `/proc/kallsyms`, at the addresses that records have of them.
     pub(super) kernel_symbols: Vec<u8>,
+    /// What became of the records of the file.
+    pub(super) account: Account,
 }
 
 impl TranslatedStorage {
@@ -62,6 +65,11 @@ impl TranslatedStorage {
     /// The format of the file.
     pub fn format(&self) -> TranslatedFormat {
         self.format
+    }
+
+    /// What became of the records of the file.
+    pub fn account(&self) -> &Account {
+        &self.account
     }
 
     /// Bytes of all records.

@@ -11,7 +11,7 @@
 //! threads their processes and names; and `Start` and `Stop` of programs' own events, which begin and end an execution.
 //! `Clock-Time` counts units of 100 ns from 1601.
 
-use super::lines::{self, TextLines};
+use super::lines::{self, TextLine, TextLines};
 use super::translation::{EventPlace, FieldValue, IN_INTERRUPT, LeavingState, NamedThread, Translation};
 use super::xperf::{NO_SWITCHES, Running};
 use super::{About, TranslationError};
@@ -70,7 +70,7 @@ pub(super) fn read(
 ) -> io::Result<Result<About, TranslationError>> {
     let mut lines = TextLines::new(from);
     let columns = loop {
-        let Some(line) = lines.read_next()? else { break None };
+        let Some(TextLine::Whole(line)) = lines.read_next()? else { break None };
         if !line.trim_ascii().is_empty() {
             break CsvColumns::find(&lines::values(line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)));
         }
@@ -82,15 +82,22 @@ pub(super) fn read(
     let (mut names, mut running) = (KnownProcesses::default(), Running::new());
     loop {
         let number = lines.number + 1;
-        let Some(line) = lines.read_next()? else { break };
-        if line.is_empty() {
-            continue;
-        }
+        let line = match lines.read_next()? {
+            None => break,
+            Some(TextLine::TooLong) => {
+                translation.unreadable_record(|| format!("line {number} is too long"));
+                continue;
+            }
+            Some(TextLine::Whole(line)) if line.is_empty() => continue,
+            Some(TextLine::Whole(line)) => line,
+        };
+        translation.begin_record();
         match event(&columns, &lines::values(line), &mut names, &mut running, translation) {
             Some(true) => {}
             Some(false) => translation.unused(|| "events of other kinds".to_owned()),
             None => translation.unreadable(|| format!("line {number}")),
         }
+        translation.end_record();
     }
     if !translation.has_switches() {
         return Ok(Err(TranslationError::NoSwitches { remedy: NO_SWITCHES }));
@@ -159,6 +166,7 @@ fn event(
             if let Some(name) = name.filter(|_| pid > 0) {
                 names.processes.insert(pid, name.to_vec());
             }
+            translation.describes();
         }
         (name, b"Start" | b"win:Start" | b"Stop" | b"win:Stop") if !OF_KERNEL.contains(&name) => {
             let at = EventPlace { time, cpu, thread: names.thread(value(columns.tid).and_then(lines::id)?) };

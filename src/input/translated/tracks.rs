@@ -11,6 +11,7 @@ use super::spans::{SpanPart, SpanThread, SpanTrack, Spans};
 use super::track_messages::{TrackDescriptorMessage, TrackEventMessage};
 use super::translation::{NamedThread, Translation};
 use crate::base::names::NameId;
+use crate::base::notice::Notice;
 use foldhash::HashMap;
 
 /// `BUILTIN_CLOCK_BOOTTIME`: the clock of the kernel's events.
@@ -67,6 +68,10 @@ impl Tracks {
     /// Read what a packet says about tracks.
     pub fn packet(&mut self, packet: &TracePacket, translation: &mut Translation) {
         let number = packet.sequence.unwrap_or(0);
+        // The first packet of a sequence has this mark, too.
+        if packet.previous_dropped.is_some_and(|reasons| reasons != 0) && self.sequences.contains_key(&number) {
+            translation.notices.add(Notice::DiscardedPackets, 1, || format!("of the writer {number}"));
+        }
         let sequence = self.sequences.entry(number).or_default();
         if packet.sequence_flags.unwrap_or(0) & CLEARED != 0 || packet.cleared == Some(true) {
             *sequence = Sequence::default();
@@ -88,10 +93,14 @@ impl Tracks {
         if let Some(descriptor) = &packet.track_descriptor {
             self.describe(descriptor, time.unwrap_or(0), translation);
         }
-        if let Some(event) = &packet.track_event
-            && self.event(number, event, time).is_none()
-        {
-            translation.unused(|| "events of tracks that are no spans, or lack clock, thread or name".to_owned());
+        if let Some(event) = &packet.track_event {
+            translation.begin_record();
+            match self.event(number, event, time) {
+                Some(()) => translation.keeps(),
+                None => translation
+                    .unused(|| "events of tracks that are no spans, or lack clock, thread or name".to_owned()),
+            }
+            translation.end_record();
         }
     }
 

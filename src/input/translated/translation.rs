@@ -7,6 +7,7 @@
 use super::TranslatedFormat;
 use super::frames::Frames;
 use super::latest_threads::LatestThreads;
+use super::outcome::RecordAccount;
 use super::storage::{HEAD, WORD};
 use crate::base::notice::{Notice, Notices};
 use crate::input::record::ClassId;
@@ -142,6 +143,8 @@ pub(super) struct Translation {
     /// The ids that events have of their threads.
     pub thread_ids: RecordedIds,
     pub notices: Notices,
+    /// What became of the records of the file.
+    pub records: RecordAccount,
 }
 
 impl Translation {
@@ -158,6 +161,7 @@ impl Translation {
             frames: Frames::default(),
             thread_ids: RecordedIds::Initial,
             notices: Notices::default(),
+            records: RecordAccount::default(),
         }
     }
 
@@ -168,7 +172,7 @@ impl Translation {
 
     /// A sample of an event by its name, with its weight in the unit of the event.
     pub fn sample(&mut self, at: EventPlace<'_>, name: &str, period: u64, stacks: StackWords<'_>) {
-        if self.is_placed(at) {
+        if self.is_placed(at.cpu) {
             let class = self.sample_class(name);
             self.record(at, class, [FieldValue::Number(period as i64)].into_iter(), stacks);
         }
@@ -190,15 +194,18 @@ impl Translation {
     pub fn unreadable(&mut self, place: impl FnOnce() -> String) {
         let name = &self.name;
         self.notices.add(Notice::LinesUnread, 1, || format!("{name}: {}", place()));
+        self.records.skipped(Notice::LinesUnread);
     }
 
     /// An event that no analysis uses.
     pub fn unused(&mut self, what: impl FnOnce() -> String) {
         self.notices.add(Notice::RecordsUnused, 1, what);
+        self.records.skipped(Notice::RecordsUnused);
     }
 
     /// A thread has this name and process from a time on.
     pub fn know(&mut self, time: u64, thread: NamedThread<'_>) {
+        self.records.description();
         if !self.latest.is_new(thread) {
             return;
         }
@@ -286,7 +293,8 @@ impl Translation {
 
     /// Events of a CPU were lost before this time.
     pub fn lost(&mut self, cpu: u32, time: u64, events: Option<u64>) {
-        if cpu < MOST_CPUS {
+        self.records.description();
+        if self.is_placed(cpu) {
             let records = self.cpus.entry(cpu).or_default();
             let from = if records.last == 0 { time } else { records.last.min(time) };
             records.losses.push(ClockLoss { from, to: time, events });
@@ -295,18 +303,18 @@ impl Translation {
 
     /// An event by its name, always with the same fields.
     pub fn event(&mut self, at: EventPlace<'_>, name: &str, fields: &[(&str, FieldValue<'_>)]) {
-        if self.is_placed(at) {
+        if self.is_placed(at.cpu) {
             let class = self.class(name, || ClassSchema { name: name.to_owned(), ..ClassSchema::default() }, fields);
             self.record(at, class, fields.iter().map(|(_, value)| *value), StackWords::default());
         }
     }
 
     /// False for an event of a CPU that no machine has, which is counted.
-    pub fn is_placed(&mut self, at: EventPlace<'_>) -> bool {
-        if at.cpu > UNKNOWN_CPU {
-            self.unreadable(|| format!("CPU {}", at.cpu));
+    pub fn is_placed(&mut self, cpu: u32) -> bool {
+        if cpu > UNKNOWN_CPU {
+            self.unreadable(|| format!("CPU {cpu}"));
         }
-        at.cpu <= UNKNOWN_CPU
+        cpu <= UNKNOWN_CPU
     }
 
     /// An event of a class, where there was room for one, with the values of its fields: a record at the end of its
@@ -337,6 +345,7 @@ impl Translation {
             records.blocks.push(Vec::new());
         }
         let Some(out) = records.blocks.last_mut() else { return };
+        self.records.event();
         out.reserve(size);
         out.extend_from_slice(&(size as u32).to_le_bytes());
         out.extend_from_slice(&(class.index() as u32).to_le_bytes());

@@ -11,7 +11,7 @@
 //! end in `/Start` and `/Stop`. Times are microseconds since the recording began. The dumper writes no CPU for
 //! `ReadyThread`: it is that on which the readying thread runs.
 
-use super::lines::{self, TextLines};
+use super::lines::{self, TextLine, TextLines};
 use super::translation::{EventPlace, EventUse, FieldValue, IN_INTERRUPT, LeavingState, NamedThread, Translation};
 use super::{About, TranslationError};
 use crate::input::tracepoint::RecorderClock;
@@ -75,8 +75,13 @@ pub(super) fn read(
     let mut kinds: HashMap<Vec<u8>, Option<EventColumns>> = HashMap::default();
     loop {
         let number = lines.number + 1;
-        let Some(line) = lines.read_next()? else {
-            return Ok(Err(TranslationError::Header { line: number, expected: "`EndHeader` is missing" }));
+        let line = match lines.read_next()? {
+            Some(TextLine::Whole(line)) => line,
+            Some(TextLine::TooLong) => {
+                translation.unreadable_record(|| format!("line {number} is too long"));
+                continue;
+            }
+            None => return Ok(Err(TranslationError::Header { line: number, expected: "`EndHeader` is missing" })),
         };
         if line.trim_ascii() == END {
             break;
@@ -93,10 +98,18 @@ pub(super) fn read(
     let mut running = Running::new();
     loop {
         let number = lines.number + 1;
-        let Some(line) = lines.read_next()? else { break };
+        let line = match lines.read_next()? {
+            None => break,
+            Some(TextLine::TooLong) => {
+                translation.unreadable_record(|| format!("line {number} is too long"));
+                continue;
+            }
+            Some(TextLine::Whole(line)) if line.is_empty() => continue,
+            Some(TextLine::Whole(line)) => line,
+        };
         let values = lines::values(line);
+        translation.begin_record();
         match values.first().map(|name| kinds.get(*name)) {
-            _ if line.is_empty() => {}
             Some(Some(Some(columns))) => match columns.add(&values, &mut running, translation) {
                 Some(EventUse::Used) => {}
                 Some(EventUse::Unknown) => {
@@ -106,6 +119,7 @@ pub(super) fn read(
             },
             _ => translation.unused(|| "events of other kinds".to_owned()),
         }
+        translation.end_record();
     }
     if !translation.has_switches() {
         return Ok(Err(TranslationError::NoSwitches { remedy: NO_SWITCHES }));
