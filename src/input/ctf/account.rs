@@ -51,8 +51,8 @@ impl CtfTrace {
         let parts = self.files.iter().zip(inside).filter(|(file, inside)| file.mapped.bytes().len() as u64 != *inside);
         let parts = parts.count() as u64;
         account.read += parts;
-        if self.notices.count(Notice::DamagedPacket) > 0 {
-            account.skip(Notice::DamagedPacket, parts);
-        }
+        // Of a file without any packet its stream is damaged.
+        let said = [Notice::DamagedPacket, Notice::DamagedStream].into_iter().find(|one| self.notices.count(*one) > 0);
+        said.into_iter().for_each(|reason| account.skip(reason, parts));
     }
 }

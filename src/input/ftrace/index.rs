@@ -41,6 +41,17 @@ pub struct CpuIndex {
     pub packets: Vec<CpuPacket>,
     /// The losses that its pages report.
     pub losses: Vec<ClockLoss>,
+    /// Pages with more than their headers describe.
+    pub overlong: OverlongPages,
+}
+
+/// Pages that hold more than their headers describe: the kernel fills what is behind their data with zeros.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OverlongPages {
+    /// Their number.
+    pub pages: u64,
+    /// The place of the first, in bytes from the first page of its CPU.
+    pub first: usize,
 }
 
 /// See the module.
@@ -65,6 +76,7 @@ struct Part {
 struct PartIndex {
     packets: Vec<FoundPacket>,
     losses: Vec<ClockLoss>,
+    overlong: OverlongPages,
 }
 
 /// A packet before its end is known, which is the beginning of the next one.
@@ -132,8 +144,12 @@ impl PageIndexer<'_> {
             let to = from.saturating_add(pages.packet()).min(to);
             let mut begin = None;
             for at in (from..to).step_by(pages.page) {
-                let Some(header) = self.rules.page(bytes.get(at..to)?) else { continue };
+                let page = bytes.get(at..to.min(at + pages.page))?;
+                let Some(header) = self.rules.page(page) else { continue };
                 begin.get_or_insert(self.rules.ns(header.time));
+                if self.rules.behind(page, header).iter().any(|byte| *byte != 0) {
+                    found.overlong.add(OverlongPages { pages: 1, first: at });
+                }
                 found.losses.extend(self.loss(pages, at, header));
             }
             found.packets.push(FoundPacket { begin, bytes: (to - from) as u64 });
@@ -182,6 +198,17 @@ impl CpuIndex {
             self.packets.push(CpuPacket { begin, end: begin, bytes });
         }
         self.losses.extend(found.losses);
+        self.overlong.add(found.overlong);
+    }
+}
+
+impl OverlongPages {
+    /// Add those behind these.
+    fn add(&mut self, behind: OverlongPages) {
+        if self.pages == 0 {
+            self.first = behind.first;
+        }
+        self.pages += behind.pages;
     }
 }
 

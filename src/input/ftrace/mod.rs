@@ -36,7 +36,7 @@ use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::temporary;
 use crate::input::tracepoint::format::{Field, FieldType, Format};
-use index::{CpuIndex, CpuPages, PageIndex, PageIndexer};
+use index::{CpuIndex, CpuPages, OverlongPages, PageIndex, PageIndexer};
 use marker::{MarkerClasses, MarkerSearch};
 use pages::{PageRules, PageWalk, StackClasses};
 use processes::ProcessRecords;
@@ -225,6 +225,12 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<FtraceTrace, OpenError> {
         schemas.extend(markers.schemas(&print));
         rules.markers = Some(markers);
     }
+    for (pages, index) in cpus.iter().zip(&indices) {
+        let OverlongPages { pages: overlong, first } = index.overlong;
+        notices.add(Notice::PartsUnclaimed, overlong, || {
+            format!("{name}: what is behind the data of the page at byte {}", pages.at + first)
+        });
+    }
     let used = sections.buffers.iter().flat_map(|buffer| used_cpus(buffer).map(move |cpu| (buffer, cpu)));
     let cpu_streams =
         used.zip(indices).map(|((buffer, cpu), index)| cpu_stream(buffer, cpu, index, &sections)).collect();
@@ -391,7 +397,7 @@ fn cpus(sections: &Sections, pages: &[u8], name: &str, notices: &mut Notices) ->
 
 /// The stream of a CPU.
 fn cpu_stream(buffer: &Buffer, cpu: &CpuData, index: CpuIndex, sections: &Sections) -> CpuStream {
-    let CpuIndex { packets, mut losses } = index;
+    let CpuIndex { packets, mut losses, .. } = index;
     let of_buffer = if buffer.name.is_empty() { String::new() } else { format!("{} ", buffer.name) };
     // Counted by the CPU and reported by no page: overwritten before the first.
     let of_cpu = sections.lost.iter().filter(|lost| lost.cpu == cpu.cpu && lost.buffer == buffer.name);

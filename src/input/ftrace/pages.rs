@@ -98,6 +98,12 @@ impl PageRules {
         };
         Some(PageHeader { time, end, loss })
     }
+
+    /// What is behind the data of a page and the number of events that were lost before it.
+    pub fn behind<'a>(&self, page: &'a [u8], header: PageHeader) -> &'a [u8] {
+        let count = header.loss.and_then(|loss| loss.events).map_or(0, |_| self.long);
+        page.get(header.end + count..).unwrap_or(&[])
+    }
 }
 
 /// The header of a page.
