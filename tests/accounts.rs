@@ -196,13 +196,13 @@ fn damaged_recordings_account_for_what_is_left() {
                 false => drop(std::fs::copy(&recording, &target).unwrap()),
             }
             let all = files(&target);
-            let hurt = &all[dice.below(all.len())];
-            let mut bytes = std::fs::read(hurt).unwrap();
+            let damaged = &all[dice.below(all.len())];
+            let mut bytes = std::fs::read(damaged).unwrap();
             if bytes.is_empty() {
                 continue;
             }
             damage(&mut bytes, &mut dice);
-            std::fs::write(hurt, bytes).unwrap();
+            std::fs::write(damaged, bytes).unwrap();
             match accounts(&target, 1) {
                 None => refused += 1,
                 Some(Accounts { checked, .. }) => {
@@ -210,9 +210,9 @@ fn damaged_recordings_account_for_what_is_left() {
                     for CheckedAccount { broken, .. } in checked {
                         let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("unaccounted");
                         if broken.is_some() {
-                            drop(std::fs::copy(hurt, &kept));
+                            drop(std::fs::copy(damaged, &kept));
                         }
-                        let what = format!("{}, {hurt:?}, round {round}: {}", recording.display(), kept.display());
+                        let what = format!("{}, {damaged:?}, round {round}: {}", recording.display(), kept.display());
                         assert_eq!(broken, None, "{what}");
                     }
                 }

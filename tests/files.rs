@@ -138,7 +138,7 @@ fn permit(path: &Path, mode: u32) {
 
 /// A folder that cannot be opened, beside the only recording of the folder that was named.
 #[test]
-fn unreadable_folders_beside_a_recording_are_told() {
+fn unreadable_folders_beside_a_recording_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let session = folder.path().join("session");
     let secret = session.join("secret");

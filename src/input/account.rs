@@ -1,9 +1,9 @@
 //! What became of the records of a recording: each is an event, describes others, or was skipped for a reason.
 //!
-//! In: the records to which the format leads, counted by a walk that decodes nothing; what the reader gives of them; the
-//! notices. Out: an [`Account`]. [`Account::broken`] compares its sums, so that a record that a reader drops without a
-//! word is found. The account is made when it is asked for (`--check`, tests, fuzz targets): what reads events for
-//! answers counts nothing but what it skips.
+//! In: the records to which the format leads, counted by a walk that decodes nothing; what the reader gives of them;
+//! the notices. Out: an [`Account`]. [`Account::broken`] compares its sums, so that a record that a reader drops
+//! without a word is found. The account is made when it is asked for (`--check`, tests, fuzz targets): what reads
+//! events for answers counts nothing but what it skips.
 
 use super::count;
 use super::trace::Trace;
@@ -61,7 +61,7 @@ impl Account {
         if events != counted {
             return Some(format!("{events} events have to be there, and {counted} are ({self})"));
         }
-        // One notice of damage stands for all that follows it in its packet or stream, whatever that is.
+        // One notice of damage is for all that follows it in its packet or stream, whatever that is.
         let is_damaged = [Notice::DamagedPacket, Notice::DamagedStream].iter().any(|damage| notices.count(*damage) > 0);
         skipped.iter().find_map(|(reason, records)| {
             let (name, said) = (reason.name(), notices.count(*reason));

@@ -1,8 +1,8 @@
 //! The records of the pages of all CPUs, counted by the words that lead from one to the next.
 //!
-//! In: the pages. Out: how many records a page has, and for how many of them there is no format. The walk is not that of
-//! `pages.rs`, which decodes: the two are compared. Where a page cannot be read on, what is left of it counts as one
-//! record.
+//! In: the pages. Out: how many records a page has, and for how many of them there is no format. The walk is not that
+//! of `pages.rs`, which decodes: the two are compared. Where a page cannot be read on, what is left of it counts as
+//! one record.
 
 use super::FtraceStorage;
 use super::index::CpuPages;

@@ -211,7 +211,7 @@ impl Sections {
         self.notices.add(Notice::HeaderUnread, 1, || format!("option {option} of the trace.dat"));
     }
 
-    /// What tells where the events are is missing.
+    /// The part that says where the events are is missing.
     pub(super) fn unfinished(&mut self, place: impl FnOnce() -> String) {
         self.notices.add(Notice::RecordingUnfinished, 1, place);
     }

@@ -1,5 +1,5 @@
-//! The parts of a trace.dat of version 6: one after the other, options, and a table of the CPUs' data. An option leads to
-//! the table of each instance.
+//! The parts of a trace.dat of version 6: one after the other, options, and a table of the CPUs' data. An option leads
+//! to the table of each instance.
 
 use super::sections::{Buffer, CpuData, Sections, SymbolText, id};
 use crate::base::cursor::Bytes;

@@ -81,7 +81,7 @@ impl LocationFiles {
             account.read += 1;
             if read.is_none() {
                 account.skip(Notice::DamagedPacket, 1);
-                // What is behind the damage stands for the records that are missing.
+                // The damage was counted in place of the records that are missing.
                 declared = 0;
                 chunks.skip();
             }

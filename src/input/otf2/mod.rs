@@ -84,7 +84,7 @@ impl Archive {
             let number = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
             path.extension().is_some_and(|ending| ending == "evt") && number.is_none_or(|one| !listed.contains(&one))
         };
-        // A folder that cannot be listed is told by its files.
+        // Where the folder cannot be listed, its files cannot be opened either, and that is said for each.
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut unlisted: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_unlisted).collect();
         unlisted.sort_unstable();

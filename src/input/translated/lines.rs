@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_too_long_are_told() {
+    fn lines_that_are_too_long_are_counted() {
         let text = [b"a\r\n".to_vec(), vec![b'x'; 200_000], b"\nb".to_vec()].concat();
         let mut text = &text[..];
         let mut lines = TextLines::new(&mut text);
