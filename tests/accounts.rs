@@ -267,6 +267,8 @@ fn losses() -> Vec<Loss> {
     // The size of the first event of pipe mode, and the number of the first tracepoint.
     let mut without_event = pipe.clone();
     without_event[28..30].copy_from_slice(&[0, 1]);
+    let mut without_format = pipe.clone();
+    without_format[32..36].copy_from_slice(&9999u32.to_le_bytes());
     let loss = |name, bytes, said, lines| Loss { name, bytes, said, lines };
     vec![
         loss(
@@ -279,6 +281,7 @@ fn losses() -> Vec<Loss> {
         loss("options.dat", without_options, vec![(Notice::RecordingUnfinished, 1)], 0),
         loss("chunks.dat", fewer_chunks, vec![(Notice::PartsUnclaimed, 1)], 0),
         loss("event.data", without_event, vec![(Notice::HeaderUnread, 1), (Notice::EventsUndescribed, 43)], 54),
+        loss("formats.data", without_format, vec![(Notice::FormatsMissing, 1)], 97),
         loss("dtrace.txt", with_long_line(&dtrace, "9\t0\tbegin\t"), unread(), 270),
         loss("xperf.csv", with_long_line(&xperf, "CSwitch, "), unread(), 0),
         loss("tracerpt.csv", with_long_line(&tracerpt, "Thread, "), unread(), 0),

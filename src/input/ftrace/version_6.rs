@@ -54,6 +54,11 @@ impl Sections {
             self.coverage.claim(at..at.saturating_add(bytes));
             buffer.cpus.push(CpuData { cpu, at, bytes });
         }
+        // Recorders write the text of `trace_clock` behind it; an option repeats what is chosen there.
+        let mut behind = *bytes;
+        if behind.counted_u64(byte_order).is_some_and(|clock| clock.len() < self.head.page && clock.is_ascii()) {
+            *bytes = behind;
+        }
         Some(buffer)
     }
 

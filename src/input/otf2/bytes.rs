@@ -146,7 +146,7 @@ pub(super) struct Chunks<'a> {
     next: usize,
     /// The current chunk.
     pub(super) bytes: Bytes<'a>,
-    /// Records of the current chunk, by its header; definition files do not have this number.
+    /// Records of the current chunk, by its header; 0 where it does not say it, as in definition files.
     pub(super) declared: u64,
     ended: bool,
 }
@@ -195,7 +195,8 @@ impl<'a> Chunks<'a> {
         let end = self.next.saturating_add(self.chunk_size).min(self.data.len());
         let opened = self.data.get(self.next..end).and_then(Bytes::after_mark).and_then(|mut bytes| {
             let (first, last) = (bytes.full_u64()?, bytes.full_u64()?);
-            self.declared = last.wrapping_add(1).saturating_sub(first);
+            // They begin at 1.
+            self.declared = if first == 0 { 0 } else { last.wrapping_add(1).saturating_sub(first) };
             Some(bytes)
         });
         match opened {

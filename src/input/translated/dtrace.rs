@@ -55,7 +55,7 @@ pub(super) fn read(
                 translation.unreadable_record(|| format!("line {number} is too long"));
                 continue;
             }
-            Some(TextLine::Whole(line)) if line.is_empty() => continue,
+            Some(TextLine::Whole([])) => continue,
             Some(TextLine::Whole(line)) => line,
         };
         let fields: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();
