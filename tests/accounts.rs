@@ -29,8 +29,9 @@ fn recordings(below: &Path) -> Vec<PathBuf> {
     let (mut found, mut folders) = (Vec::new(), vec![below.to_owned()]);
     while let Some(folder) = folders.pop() {
         let entries = || std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-        let is_whole = ["metadata", "data", "traces.otf2"].iter().any(|name| folder.join(name).is_file());
-        if is_whole {
+        let is_archive = entries().any(|path| path.extension().is_some_and(|ending| ending == "otf2"));
+        let is_whole = ["metadata", "data"].iter().any(|name| folder.join(name).is_file());
+        if is_archive || is_whole {
             found.push(folder);
             continue;
         }
