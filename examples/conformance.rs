@@ -5,12 +5,16 @@
 //! FOLDER/GROUP/CASE then has a directory for each host, and `expected.tsv`: the segments of each path.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../tests/conformance/mod.rs"]
-mod conformance;
+#[path = "../tests/support"]
+mod support {
+    pub mod conformance;
+    pub mod ctf_writer;
+    pub mod random;
+}
 
-use conformance::{Case, START};
 use std::fmt::Write as _;
 use std::path::Path;
+use support::conformance::{self, Case, START};
 
 /// One line a segment: which path, and kind, host, thread, begin and end in nanoseconds on the clock of the traces.
 fn expected(case: &Case) -> String {

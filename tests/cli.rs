@@ -1,14 +1,6 @@
 //! The command line: help, exit codes, one line for what is wrong, the README's commands.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/ctf_writer.rs"]
-mod ctf_writer;
-#[path = "support/random.rs"]
-mod random;
-
+use crate::support::{ask, ctf_writer};
 use ask::{json, output, refuses};
 use ctf_writer::{Channel, Event, TraceWriter, Value};
 use std::path::{Path, PathBuf};

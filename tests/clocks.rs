@@ -2,19 +2,7 @@
 //!
 //! The traces are written here, by hosts whose true offset and drift is known.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/ctf_writer.rs"]
-mod ctf_writer;
-#[path = "support/kernel_trace.rs"]
-mod kernel_trace;
-#[path = "support/random.rs"]
-mod random;
-#[path = "support/spans.rs"]
-mod spans;
-
+use crate::support::{ask, kernel_trace, spans};
 use kernel_trace::{KernelTrace, segment};
 use serde_json::Value;
 use spans::span;

@@ -2,11 +2,7 @@
 //! (`fixtures/recorders/compiled`): its functions are named by the maps and the dump beside the recordings. What names
 //! are missing is said before the answer.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-
+use crate::support::ask;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use whyslow::analysis::symbols::cache::SymbolCache;

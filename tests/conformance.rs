@@ -2,11 +2,7 @@
 //! follows is the expected one. `conformance/RESULTS.md` says the same of each case; a case that is known to fail must
 //! fail.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "conformance/mod.rs"]
-mod conformance;
-
+use crate::support::conformance;
 use conformance::{Case, Expected, START, Segment};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -143,7 +139,7 @@ fn cases_have_the_expected_paths() {
     let known: BTreeMap<&str, &str> = KNOWN.iter().copied().collect();
     let (mut wrong, mut passed_after_all) = (String::new(), Vec::new());
     let mut table = String::from(
-        "# Results of whyslow\n\nWritten by `WHYSLOW_ACCEPT=1 cargo test --test conformance`, and checked by it.\n\n| case | shows | whyslow |\n|---|---|---|\n",
+        "# Results of whyslow\n\nWritten by `WHYSLOW_ACCEPT=1 cargo test --test all conformance::`, and checked by it.\n\n| case | shows | whyslow |\n|---|---|---|\n",
     );
     for case in &cases {
         let differs = differences(case, &folder.join(&case.name));

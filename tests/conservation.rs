@@ -2,11 +2,7 @@
 //! tile every execution of every task and every system call, and the contexts' times add up to it, for the tasks that
 //! programs delimit and the most frequent calls.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/corpus.rs"]
-mod corpus;
-
+use crate::support::corpus;
 use corpus::corpus;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

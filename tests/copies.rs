@@ -1,17 +1,7 @@
 //! Events of a kernel that several channels or sessions recorded, each of them only in part: the answer is that of a
 //! recording of everything.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/ctf_writer.rs"]
-mod ctf_writer;
-#[path = "support/kernel_trace.rs"]
-mod kernel_trace;
-#[path = "support/random.rs"]
-mod random;
-
+use crate::support::{ask, ctf_writer, kernel_trace};
 use ctf_writer::{Channel, Context, Event, TraceWriter};
 use kernel_trace::KernelTrace;
 use serde_json::Value;

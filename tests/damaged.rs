@@ -1,16 +1,6 @@
 //! A damaged packet: from its last readable record to its end the thread on its CPU is unknown.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/ctf_writer.rs"]
-mod ctf_writer;
-#[path = "support/random.rs"]
-mod random;
-#[path = "support/spans.rs"]
-mod spans;
-
+use crate::support::{ask, ctf_writer, spans};
 use ctf_writer::{Channel, Event, Task, TraceWriter, Value};
 use spans::span;
 use std::path::{Path, PathBuf};

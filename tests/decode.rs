@@ -4,8 +4,6 @@
 //! In a failing case the listing holds what can be read before the damage, and a last line `error: ...` with a part of
 //! the message.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::fs;
 use std::path::Path;
 use whyslow::base::ctx::Ctx;

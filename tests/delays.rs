@@ -2,18 +2,12 @@
 //! name their source first, with its function and carriers, and where nothing is planted no source may claim much of
 //! the executions' time. Executions with other calls than usual are found at any cost (`delays/routes.rs`).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "delays/plants.rs"]
 mod plants;
-#[path = "delays/routes.rs"]
 mod routes;
-#[path = "delays/servers.rs"]
 mod servers;
-mod simulator;
 
+use crate::simulator;
+use crate::support::ask;
 use plants::{NOISE, PLANTS, Plant, world};
 use serde_json::Value;
 use simulator::recorder::{Manner, record};
@@ -135,7 +129,7 @@ fn planted_delays_are_named_first() {
 
 /// The whole table of docs/MEASURED.md; nine in ten of each kind.
 #[test]
-#[ignore = "310 recordings: cargo test --release --test delays rates -- --ignored --nocapture"]
+#[ignore = "310 recordings: cargo test --release --test all delays:: -- --ignored --nocapture"]
 fn planted_delays_print_their_rates() {
     let (weak, strong) = (planted(60, 1, 3), planted(200, 3, 12));
     table(&weak, &strong, without(50), 50);

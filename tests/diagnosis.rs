@@ -1,11 +1,7 @@
 //! Recorded problems with known causes: the right cause comes first, in the groups that the tool proposes and in
 //! `p95` against `p50`, and the parts add up to the whole.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-
+use crate::support::ask;
 use serde_json::Value;
 use std::path::Path;
 

@@ -4,13 +4,7 @@
 //! threads (`perf_comm`, `perf_fork`, `perf_exit`) are in the stream of CPU 0 whichever thread ran there, partly at
 //! time 0.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ctf_writer.rs"]
-mod ctf_writer;
-#[path = "support/random.rs"]
-mod random;
-
+use crate::support::ctf_writer;
 use ctf_writer::{Channel, Event, Task, TraceWriter, Value};
 use std::path::Path;
 use std::rc::Rc;

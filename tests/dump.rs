@@ -2,15 +2,9 @@
 //! cut: on recorded traces, damaged copies of them, and generated ones whose times are equal, go back, contradict their
 //! packets or are missing.
 //!
-//! `WHYSLOW_CORPUS=... cargo test --release --test dump -- --ignored` does the same on the recordings of the corpus.
+//! `WHYSLOW_CORPUS=... cargo test --release --test all dump:: -- --ignored` does the same on the corpus.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/random.rs"]
-mod random;
-#[path = "support/recordings.rs"]
-mod recordings;
-
+use crate::support::{random, recordings};
 use proptest::prelude::*;
 use random::Random;
 use recordings::{damage, fixtures, of_corpus, split_files};

@@ -4,17 +4,7 @@
 //! One recording, in which a worker now and then leaves the CPU ready to run and comes back 60 ms later in the place of
 //! a neighbour that was to run on. Out: the answer with each of several files beside it; the table of [`TWINS`].
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/ctf_writer.rs"]
-mod ctf_writer;
-#[path = "support/kernel_trace.rs"]
-mod kernel_trace;
-#[path = "support/random.rs"]
-mod random;
-
+use crate::support::{ask, kernel_trace};
 use kernel_trace::KernelTrace;
 use serde_json::{Value, json};
 use std::path::Path;

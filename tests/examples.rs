@@ -1,11 +1,7 @@
 //! The examples of the help and the README are run as they stand, on recordings of this repository in place of the
 //! names that they use.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-
+use crate::support::ask;
 use std::path::{Path, PathBuf};
 
 /// Commands with examples that need no recorder of this machine.

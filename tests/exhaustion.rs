@@ -1,16 +1,7 @@
 //! Without memory there is one line and exit status 1, never a signal: under every limit of the address space from too
 //! small to begin to large enough to answer. Under `--memory` states go to a file, and what cannot is refused by name.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/ctf_writer.rs"]
-mod ctf_writer;
-#[path = "support/kernel_trace.rs"]
-mod kernel_trace;
-#[path = "support/random.rs"]
-mod random;
-
+use crate::support::{ask, ctf_writer, kernel_trace};
 use ask::{fixture, run, said};
 use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use kernel_trace::KernelTrace;

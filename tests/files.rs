@@ -1,9 +1,6 @@
 //! Pipes, devices and links in place of files: none makes the program wait, and none takes the rest with it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/ask.rs"]
-mod ask;
-
+use crate::support::ask;
 use ask::{copy, fixture, run, said, whyslow};
 use serde_json::Value;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

@@ -1,14 +1,6 @@
 //! Functions with recorded entries and exits are tasks: by name from the recorded images, and by address.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/ctf_writer.rs"]
-mod ctf_writer;
-#[path = "support/random.rs"]
-mod random;
-
+use crate::support::{ask, ctf_writer};
 use ask::{json, output};
 use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use object::{Object, ObjectKind, ObjectSymbol};

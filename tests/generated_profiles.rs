@@ -4,17 +4,7 @@
 //! has run for as long as it did, and the order of the records changes nothing. Pairs of runs of one program: a
 //! function that became slower comes first, and where none did, no answer is confident.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/elf.rs"]
-mod elf;
-#[path = "support/profiler/mod.rs"]
-mod profiler;
-#[path = "support/random.rs"]
-mod random;
-
+use crate::support::{ask, profiler};
 use profiler::{Generated, Run, Slowdown, generate, generate_run};
 use serde_json::Value;
 use std::path::Path;

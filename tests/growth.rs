@@ -4,17 +4,8 @@
 //! The input is doubled twice, and both doublings together may take 2.6 times 2.6 as much: a linear cost grows 4 times,
 //! a quadratic one 16 times, and the measure of a busy machine cannot confuse these. If the first measure exceeds the
 //! limit, others follow, and the least of each counts.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/ctf_writer.rs"]
-mod ctf_writer;
-#[path = "support/otf2/mod.rs"]
-mod otf2;
-#[path = "support/random.rs"]
-mod random;
-
+use crate::support::{ask, ctf_writer, otf2};
 use ask::{fixture, run, said, whyslow};
 use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use std::fmt::Write as _;

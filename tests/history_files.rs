@@ -1,13 +1,9 @@
 //! History files: every answer from one is the answer from its traces, to the byte, without the traces and without
 //! symbols; damage costs its span and a line; what a file does not hold is refused in one line.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
+use crate::support::ask;
 use ask::{json, output, refuses, said};
 use std::path::{Path, PathBuf};
-
-#[path = "support/ask.rs"]
-mod ask;
 
 const LOCK: &str = "fixtures/traces/lock-contention";
 const CPU: &str = "fixtures/traces/cpu-contention";

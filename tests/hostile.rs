@@ -1,13 +1,7 @@
 //! Hostile input gets an answer: exit status 0 or 1 with one line, no panic, bounded memory and time; and one damaged
 //! stream never takes the others with it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/random.rs"]
-mod random;
-
+use crate::support::{ask, random};
 use ask::{copy, fixture};
 use random::Random;
 use std::io::{Read, Write};

@@ -1,10 +1,7 @@
 //! Files of other tools read like their originals: traces by barectf's tracer, traces rewritten by babeltrace2, a
 //! recording converted by perf. `fixtures/interop/README.md` says how each was made; no tool is needed here.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/ask.rs"]
-mod ask;
-
+use crate::support::ask;
 use ask::{fixture, run, said, whyslow};
 use std::path::{Path, PathBuf};
 

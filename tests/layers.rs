@@ -1,7 +1,5 @@
 //! Data flows one way: a module uses modules before it in [`ORDER`] (docs/ARCHITECTURE.md, section 1).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -1,17 +1,13 @@
 //! Generated machines (`simulator/`): the simulated schedule shows the cause of each delay, and `explain` must find it
 //! in the recording.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "machines/rates.rs"]
 mod rates;
-mod simulator;
 
+use crate::simulator;
+use crate::support::ask;
+use crate::support::ctf_writer;
 use rates::rates;
 use serde_json::Value;
-use simulator::ctf_writer;
 use simulator::plants::{hindered, machine};
 use simulator::recorder::{BASE, Dialect, Events, IMAGE, Manner, Missing, record};
 use simulator::service::sleeper;
@@ -204,7 +200,8 @@ fn asked(all: &str) -> std::ops::Range<u64> {
     from.parse().unwrap()..to.parse().unwrap()
 }
 
-/// `cargo test --release --test machines rates -- --ignored --nocapture`; others with `WHYSLOW_MACHINES=300..900`.
+/// `cargo test --release --test all machines::planted_causes -- --ignored --nocapture`; others with
+/// `WHYSLOW_MACHINES=300..900`.
 #[test]
 #[ignore = "takes minutes"]
 fn planted_causes_print_their_rates_on_300_machines() {

@@ -1,15 +1,7 @@
 //! `info` and `stats` report their measurements: spans of events, system calls that occurred, the reason of an empty
 //! table, calls that were recorded by number.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/ctf_writer.rs"]
-mod ctf_writer;
-#[path = "support/random.rs"]
-mod random;
-
+use crate::support::{ask, ctf_writer};
 use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

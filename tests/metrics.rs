@@ -1,16 +1,6 @@
 //! Metrics of a path besides time: hardware counters, page faults, fields; absent is absent.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/ctf_writer.rs"]
-mod ctf_writer;
-#[path = "support/kernel_trace.rs"]
-mod kernel_trace;
-#[path = "support/random.rs"]
-mod random;
-
+use crate::support::{ask, ctf_writer, kernel_trace};
 use ctf_writer::{Context, Value as Field};
 use kernel_trace::KernelTrace;
 use serde_json::Value;

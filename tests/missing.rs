@@ -4,11 +4,7 @@
 //! The recordings are fixtures by LTTng, perf and trace-cmd. The ignored test gives the commands to the real recorders'
 //! parsers; it needs perf, trace-cmd, LTTng and root.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-
+use crate::support::ask;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;

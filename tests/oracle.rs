@@ -1,7 +1,5 @@
 //! The fast algorithm equals the obvious slow one, on generated inputs.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use proptest::prelude::*;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::statistics::{Sums, divide_rounded, mann_whitney, nearest_rank};

@@ -3,17 +3,7 @@
 //! several rings, give the same bytes, on any number of workers. So do the records of any other recording by perf that
 //! are sorted by time.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/random.rs"]
-mod random;
-#[path = "support/reorder.rs"]
-mod reorder;
-#[path = "support/repeated.rs"]
-mod repeated;
-
+use crate::support::{ask, random, reorder, repeated};
 use random::Random;
 use reorder::PerfData;
 use std::path::{Path, PathBuf};

@@ -4,13 +4,7 @@
 //!
 //! The files are written by `fixtures/other-platforms/make.py` from the formats' documentation.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/random.rs"]
-mod random;
-
+use crate::support::{ask, random};
 use random::Random;
 use serde_json::Value;
 use std::path::{Path, PathBuf};

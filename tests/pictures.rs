@@ -1,14 +1,9 @@
 //! The pictures of the README are what the program draws today, over recordings in this repository.
 //!
 //! The real binary runs in a terminal emulator, whose cells become a picture as "save screen" draws it.
-//! `WHYSLOW_WRITE_PICTURES=1 cargo test --test pictures` writes the pictures anew.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+//! `WHYSLOW_WRITE_PICTURES=1 cargo test --test all pictures::` writes the pictures anew.
 
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/pty_shell.rs"]
-mod pty_shell;
-
+use crate::support::{ask, pty_shell};
 use pty_shell::PtyShell;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -125,7 +120,7 @@ fn pictures_show_what_the_program_draws() {
             std::fs::write(&path, &drawn).unwrap();
         }
         let same = std::fs::read_to_string(&path).unwrap_or_default() == drawn;
-        assert!(same, "{}: WHYSLOW_WRITE_PICTURES=1 cargo test --test pictures", wanted.file);
+        assert!(same, "{}: WHYSLOW_WRITE_PICTURES=1 cargo test --test all pictures::", wanted.file);
         assert!(readme.contains(wanted.file), "the README shows {}", wanted.file);
     }
 }

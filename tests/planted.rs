@@ -4,11 +4,7 @@
 //! `fixtures/recorders/planted` holds one short recording for each problem; the ignored test records them anew, with
 //! `whyslow record`, and needs perf and root.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-
+use crate::support::ask;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 

@@ -1,11 +1,7 @@
 //! Profiles without scheduler events: the heaviest function is named, with and without call chains; of two profiles the
 //! function that gained; every screen's figures are sums of samples (`fixtures/profiles/README.md`).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-
+use crate::support::ask;
 use ask::{json, output, refuses, said};
 use serde_json::Value;
 use std::path::Path;

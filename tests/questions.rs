@@ -1,7 +1,5 @@
 //! The questions that analyses ask of a timeline are those of the table in ALGORITHMS.md 8.10, and no more of them.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use whyslow::analysis::candidates::{self, CandidateSources, Programs};

@@ -5,10 +5,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/fake_perf.rs"]
-mod fake_perf;
+mod support {
+    pub mod ask;
+    pub mod fake_perf;
+}
 
 use fake_perf::{RECORDS, events, fake_perf, machine, run, server, tool};
 use std::collections::BTreeSet;
@@ -16,6 +16,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use support::{ask, fake_perf};
 use whyslow::record::capabilities::Capabilities;
 use whyslow::record::plan::{PlanUse, plan};
 use whyslow::record::script::ScriptMode;

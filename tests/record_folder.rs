@@ -2,15 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/fake_perf.rs"]
-mod fake_perf;
+mod support {
+    pub mod ask;
+    pub mod fake_perf;
+}
 
 use fake_perf::{RECORDS, fake_perf, machine, run};
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use support::{ask, fake_perf};
 use whyslow::model::environment::EnvironmentLine;
 use whyslow::record::RecordingRequest;
 use whyslow::record::capabilities::Capabilities;

@@ -3,17 +3,7 @@
 //!
 //! Counts come from `perf script -F event` and `trace-cmd report -t` (`fixtures/recorders/README.md`).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/corpus.rs"]
-mod corpus;
-#[path = "support/random.rs"]
-mod random;
-#[path = "support/repeated.rs"]
-mod repeated;
-
+use crate::support::{ask, corpus, random, repeated};
 use corpus::corpus;
 
 use random::Random;

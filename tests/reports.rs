@@ -1,11 +1,7 @@
 //! `whyslow report`: every format over a recording, and the command that it prints gives the same answer. The
 //! configuration file: defaults that typed options override.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-
+use crate::support::ask;
 use ask::{run, whyslow};
 use std::path::{Path, PathBuf};
 

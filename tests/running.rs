@@ -2,8 +2,6 @@
 //! without the scheduler's tracepoints. Truths are sums over the records as `perf report -D` prints them
 //! (`fixtures/recorders/README.md`).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::path::{Path, PathBuf};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;

@@ -1,14 +1,7 @@
 //! The same command gives the same bytes: in two processes, whose hash tables differ, and on any number of workers;
 //! also where many events have one time, so that only a defined order makes the answers equal.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/ctf_writer.rs"]
-mod ctf_writer;
-#[path = "support/random.rs"]
-mod random;
-
+use crate::support::{ask, ctf_writer};
 use ask::{fixture, run, said, whyslow};
 use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use std::path::Path;

@@ -3,12 +3,11 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(unsafe_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/pty_shell.rs"]
-mod pty_shell;
-#[path = "support/tracer.rs"]
-mod tracer;
+mod support {
+    pub mod ask;
+    pub mod pty_shell;
+    pub mod tracer;
+}
 
 use ask::{copy, fixture, run, said, whyslow};
 use pty_shell::PtyShell;
@@ -18,6 +17,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use support::{ask, pty_shell, tracer};
 use tracer::{Call, Verdict};
 
 fn archive() -> PathBuf {

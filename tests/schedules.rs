@@ -1,12 +1,8 @@
 //! A simulated scheduler (`schedule/`) writes events and, beside them, the truth. The machine must find the truth from
 //! the events, in any batches; the walk of the critical path must agree with the definition at every instant.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod schedule;
-#[path = "support/spans.rs"]
-mod spans;
-
+use crate::schedule;
+use crate::support::spans;
 use proptest::prelude::*;
 use schedule::{CPUS, Instant, World, simulate, simulate_kernel};
 use spans::span;

@@ -2,13 +2,8 @@
 //!
 //! The schemas are closed, so that a new key fails, and list the required keys, so that a missing key fails. A property
 //! that no document has fails as well: the schemas describe no key that was removed.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/json_schema.rs"]
-mod json_schema;
-
+use crate::support::{ask, json_schema};
 use ask::{run, said, whyslow};
 use json_schema::{Report, Schemas};
 use rayon::prelude::*;

@@ -1,11 +1,7 @@
 //! Score-P archives with injected delays: the right rank and function come first, clocks stay, totals are those of
 //! Scalasca.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
-#[path = "support/ask.rs"]
-mod ask;
-
+use crate::support::ask;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 

@@ -5,13 +5,7 @@
 //! functions. It does not drop the tracer's own frames at the innermost end. Apart from these differences the stacks
 //! and their counts must be equal.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/corpus.rs"]
-mod corpus;
-
+use crate::support::{ask, corpus};
 use corpus::corpus;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -3,8 +3,6 @@
 //!
 //! In: all Rust sources and the documents. Out: each offender as one line. [`LEFT`] lists those that are known; it only
 //! shrinks.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -242,6 +240,24 @@ fn named_files_exist() {
         }
     }
     only_known("path", missing);
+}
+
+/// Cargo looks for no tests by itself (`autotests = false`): a file that is named nowhere would not be run.
+#[test]
+fn files_of_tests_are_modules_of_one_program_or_programs() {
+    let manifest = text(&root().join("Cargo.toml"));
+    let all = text(&root().join("tests/all.rs"));
+    let mut left_out = Vec::new();
+    for entry in std::fs::read_dir(root().join("tests")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let is_module = all.contains(&format!("\nmod {name};\n"));
+        let is_program = |source: &Path| manifest.contains(&format!("\npath = \"{}\"\n", shown(source)));
+        let sources = [path.clone(), path.join("mod.rs"), path.join("main.rs")].into_iter();
+        let sources = sources.filter(|source| source.is_file() && source.extension().is_some_and(|e| e == "rs"));
+        left_out.extend(sources.filter(|source| !is_module && !is_program(source)).map(|source| shown(&source)));
+    }
+    assert!(left_out.is_empty(), "neither `mod` in tests/all.rs nor `[[test]]` in Cargo.toml: {left_out:?}");
 }
 
 #[test]

@@ -1,11 +1,7 @@
 //! From addresses to names over real files: separate debug files by link and by build id, never the name of another
 //! build, perf maps, the tracer's own frames, and a file read once for all of its addresses.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/elf.rs"]
-mod elf;
-
+use crate::support::elf;
 use elf::{Elf, SIZE, TEXT, checksum};
 use std::path::Path;
 use whyslow::analysis::symbols::cache::SymbolCache;

@@ -3,13 +3,8 @@
 //! The VHS program itself is not needed: its grammar (the part that a tape may reasonably use) is small and follows
 //! below, as its README and parser define it. `Wait` takes a regular expression; ours are plain text, which this test
 //! checks, so that finding the text is the same as matching it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/pty_shell.rs"]
-mod pty_shell;
-
+use crate::support::{ask, pty_shell};
 use pty_shell::PtyShell;
 use std::time::Duration;
 use whyslow::view::tui::key_bindings::TABLE;

@@ -1,17 +1,7 @@
 //! Tasks that no event delimits: the iterations between waits have the same cause as the requests that user-space
 //! events delimit.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/ctf_writer.rs"]
-mod ctf_writer;
-#[path = "support/kernel_trace.rs"]
-mod kernel_trace;
-#[path = "support/random.rs"]
-mod random;
-
+use crate::support::{ask, kernel_trace};
 use ask::{json, output};
 use serde_json::Value;
 

@@ -3,13 +3,8 @@
 //!
 //! A shell runs in the pty as on a user's machine, so that stopping and `fg` are those of a real shell, and `stty`
 //! shows whether the terminal is as it was.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/pty_shell.rs"]
-mod pty_shell;
-
+use crate::support::{ask, pty_shell};
 use portable_pty::PtySize;
 use pty_shell::PtyShell;
 use std::time::Duration;

@@ -2,11 +2,7 @@
 //! printed from; folded stacks and profiles of the Firefox profiler have their samples; packed files and standard
 //! input are read by content; no answer depends on the number of workers or on the order of the text.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-
+use crate::support::ask;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{Read, Write};

@@ -1,11 +1,6 @@
 //! The tour: its recording is what `build` writes today, and its steps lead from the first to the last.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/pty_shell.rs"]
-mod pty_shell;
-
+use crate::support::{ask, pty_shell};
 use ask::{PROGRAM, run, whyslow};
 use pty_shell::PtyShell;
 use std::path::Path;
@@ -25,7 +20,7 @@ fn recording_is_the_database_that_build_writes() {
         std::fs::copy(&built, &shipped).unwrap();
     }
     let same = std::fs::read(&built).unwrap() == std::fs::read(&shipped).unwrap();
-    assert!(same, "the format or the analysis changed: WHYSLOW_WRITE_TOUR=1 cargo test --test tour");
+    assert!(same, "the format or the analysis changed: WHYSLOW_WRITE_TOUR=1 cargo test --test all tour::");
 }
 
 #[test]

@@ -1,12 +1,6 @@
 //! Small recorded traces, end to end, against the numbers that babeltrace2 gives (`oracle.json` beside each).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/corpus.rs"]
-mod corpus;
-
+use crate::support::{ask, corpus};
 use corpus::corpus;
 use serde_json::Value;
 use std::io::Write;

@@ -1,7 +1,5 @@
 //! Defects of libraries that whyslow works around, small enough to be reported. A test here fails once the library has
 //! mended it: then the way around can go.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use crossterm::event::{Event, read};
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use std::io::{Read, Write};
@@ -38,7 +36,7 @@ impl Terminal {
     fn new() -> Terminal {
         let pty = native_pty_system().openpty(PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 }).unwrap();
         let mut command = CommandBuilder::new(std::env::current_exe().unwrap());
-        command.args(["print_keys", "--exact", "--nocapture"]);
+        command.args(["upstream::print_keys", "--exact", "--nocapture"]);
         command.env("TERM", "xterm-256color");
         command.env(INSIDE, "1");
         let child = pty.slave.spawn_command(command).unwrap();

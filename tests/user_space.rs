@@ -1,12 +1,8 @@
 //! User space recorded by two sessions, on a clock of its own, or alone: generated recordings (`simulator/`) with known
 //! causes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-mod simulator;
-
+use crate::simulator;
+use crate::support::ask;
 use serde_json::Value;
 use simulator::recorder::{Manner, record};
 use simulator::service::sleeper;

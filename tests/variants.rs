@@ -4,16 +4,10 @@
 //! Each fixture is read once and written in each manner of `simulator/recorder.rs`. The events that a manner leaves out
 //! decide the expected answer: see [`Expected`].
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/reread.rs"]
-mod reread;
-mod simulator;
-
+use crate::simulator;
+use crate::support::ctf_writer;
+use crate::support::{ask, reread};
 use serde_json::Value;
-use simulator::ctf_writer;
 use simulator::recorder::{Contexts, Dialect, Events, Losses, Manner, Missing, Twice, write};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -2,17 +2,7 @@
 //! structure and nothing at all, through the whole program: they are written as OTF2 archives, and `anomalies` is
 //! asked. The efficiencies of a run, by hand.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/operations.rs"]
-mod operations;
-#[path = "support/otf2/mod.rs"]
-mod otf2;
-#[path = "support/random.rs"]
-mod random;
-
+use crate::support::{ask, operations, otf2, random};
 use operations::{MS, OperationsBuilder, US};
 use random::Random;
 use serde_json::Value;

@@ -4,11 +4,7 @@
 //! In: the sources and documents of [`DONE`]. Out: file and line of each word of [`BANNED`]. Words are compared whole
 //! and without case; `_` is part of a word, so that identifiers count as they are written.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-
+use crate::support::ask;
 use std::path::{Path, PathBuf};
 
 /// Files and folders whose texts keep to the glossary.

@@ -12,18 +12,22 @@
 //! code that was once reached (see `kept/README.md`), `found/` those that once failed; `tests/replay.rs` asks the same
 //! of both and of mutations, with a stable compiler.
 
-#[allow(dead_code)]
-#[path = "../../tests/support/interface/mod.rs"]
-mod interface;
 pub mod seeds;
+#[allow(dead_code)]
+#[path = "../../tests/support"]
+mod support {
+    pub mod interface;
+    pub mod model_parts;
+    pub mod random;
+}
 
-use interface::Session;
-pub use interface::random;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::{env, fs, process};
+use support::interface::Session;
+pub use support::random;
 use whyslow::analysis::symbols::compiled::CodeBuilder;
 use whyslow::analysis::symbols::files::SymbolPaths;
 use whyslow::analysis::symbols::{elf, jitdump, perf_map};

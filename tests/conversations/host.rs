@@ -1,7 +1,7 @@
 //! A host whose threads run, wait and call as they are asked to, each on a CPU of its own, and the recording of it.
 
-use crate::ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
-use crate::random::Random;
+use crate::support::ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
+use crate::support::random::Random;
 use std::path::Path;
 use std::rc::Rc;
 use whyslow::base::time::Ns;

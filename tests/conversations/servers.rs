@@ -1,6 +1,6 @@
 //! Servers and clients, and the requests that they answer or make.
 
-use crate::host::{Exchange, Host, Thread};
+use super::host::{Exchange, Host, Thread};
 use whyslow::base::time::Ns;
 
 /// Receives and sends that are used in turn.

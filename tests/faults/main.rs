@@ -8,15 +8,16 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../support/ask.rs"]
-mod ask;
 mod builds;
 mod calls;
 mod memory;
-#[path = "../support/pty_shell.rs"]
-mod pty_shell;
-#[path = "../support/tracer.rs"]
-mod tracer;
+
+#[path = "../support"]
+mod support {
+    pub mod ask;
+    pub mod pty_shell;
+    pub mod tracer;
+}
 
 use ask::{fixture, said, whyslow};
 use pty_shell::PtyShell;
@@ -25,6 +26,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use support::{ask, pty_shell, tracer};
 use tracer::{Call, Verdict};
 
 /// A kind of calls, those that belong to it, and the errors that they have in practice.

@@ -3,11 +3,8 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod ctf;
-#[path = "../support/ctf_writer.rs"]
-pub mod ctf_writer;
-#[path = "../support/random.rs"]
-pub mod random;
 
+use crate::support::{ctf_writer, random};
 use random::Random;
 use std::collections::VecDeque;
 use whyslow::base::time::{Ns, Timestamp};

@@ -1,7 +1,7 @@
 //! How many bytes a navigation key costs: the cursor's keys in every pane and dialog, on lists and trees of many pages.
 
 use super::interface::Session;
-use super::interface::model_parts;
+use crate::support::model_parts;
 use std::sync::Arc;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::{Span, Timestamp};

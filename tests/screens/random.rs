@@ -3,7 +3,7 @@
 
 use super::SCREENS;
 use super::interface::Session;
-use super::interface::random::Random;
+use crate::support::random::Random;
 use ratatui::layout::Rect;
 use whyslow::view::tui::key::KeyPress;
 use whyslow::view::tui::key_bindings::TABLE;

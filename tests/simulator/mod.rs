@@ -24,13 +24,6 @@
 //! ```
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
 
-#[path = "../support/ctf_writer.rs"]
-pub mod ctf_writer;
-#[path = "../support/elf.rs"]
-pub mod elf;
-#[path = "../support/random.rs"]
-pub mod random;
-
 mod agenda;
 pub mod bandwidth;
 mod calls;
@@ -50,6 +43,7 @@ mod state_dump;
 mod system_calls;
 pub mod truth;
 
+use crate::support::{ask, ctf_writer, elf, random};
 use agenda::{Action, Agendum};
 use ctf_writer::{Event, Task, Value};
 use program::{Program, Step};
@@ -417,9 +411,9 @@ impl Machine {
 
 /// The answer on the requests of a recorded machine.
 pub fn explained(recorded: &recorder::Recorded) -> serde_json::Value {
-    let mut command = crate::ask::program();
+    let mut command = ask::program();
     command.args(["explain", "--json", "--task", "app:request", "--symbols"]).arg(&recorded.symbols);
-    let out = crate::ask::run(command.args(&recorded.traces));
+    let out = ask::run(command.args(&recorded.traces));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     serde_json::from_slice(&out.stdout).unwrap()
 }

@@ -4,10 +4,10 @@
 //! In: [`Channel`]s of [`Event`]s in any order. Out: a directory that babeltrace2, Trace Compass and whyslow read.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
 
-mod ctf_packets;
+mod packets;
 
 use super::random::Random;
-use ctf_packets::{drawn, full};
+use packets::{drawn, full};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,9 +1,7 @@
 //! Recorded traces for tests that read them all: the fixtures, those of the corpus where it is there, and damaged
 //! copies.
 
-#[path = "corpus.rs"]
-mod corpus;
-
+use super::corpus;
 use corpus::corpus;
 use std::path::{Path, PathBuf};
 

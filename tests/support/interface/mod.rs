@@ -4,13 +4,10 @@
 //! screens can be compared; only the terminal, the loop and the threads are missing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../model_parts.rs"]
-pub mod model_parts;
-#[path = "../random.rs"]
-pub mod random;
 mod ring;
 mod server;
 
+use super::{model_parts, random};
 use ratatui::buffer::Buffer;
 use ring::{ring, ring_with};
 use server::{START, label, server, timeline};

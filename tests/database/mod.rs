@@ -1,8 +1,8 @@
 //! The execution database: every answer from it is the answer from the trace, to the byte; damaged files get one line.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod damage;
 
+use crate::support::{ask, random, random_model};
 use ask::{output, refuses, said};
 use proptest::prelude::*;
 use random::Random;
@@ -18,15 +18,6 @@ use whyslow::model::Model;
 use whyslow::model::database::{Database, DatabaseError, Writer};
 use whyslow::model::facts::{Facts, Lost, TraceFacts};
 use whyslow::model::join::{self, Renamed};
-
-#[path = "../support/ask.rs"]
-mod ask;
-#[path = "../support/model_parts.rs"]
-mod model_parts;
-#[path = "../support/random.rs"]
-mod random;
-#[path = "../support/random_model.rs"]
-mod random_model;
 
 const LOCK: &str = "fixtures/traces/lock-contention";
 

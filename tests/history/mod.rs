@@ -1,19 +1,12 @@
 //! The state history compared with a scan: every search equals a scan of all intervals, for every way of building;
 //! invariants hold; the same intervals give the same tree for any workers, chunks and order.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 mod lines;
-#[path = "../support/packings.rs"]
-mod packings;
-#[path = "../support/random.rs"]
-mod random;
 mod recorded;
-#[path = "../support/spans.rs"]
-mod spans;
 mod summary;
 mod view;
 
+use crate::support::{packings, random, spans};
 use packings::{Kind, pack};
 use proptest::prelude::*;
 use spans::span;

@@ -4,13 +4,11 @@
 //! Threads are written by their tid; a segment reads `tid Kind from..to`. The kernel is
 //! 6.1, on one host.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod calls;
-#[path = "../support/spans.rs"]
-mod spans;
 mod threads;
 mod waits;
 
+use crate::support::spans;
 use spans::{instants, span};
 use whyslow::analysis::path::{PathSegment, label, walk};
 use whyslow::base::time::{Ns, Span, Timestamp};

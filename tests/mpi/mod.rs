@@ -1,19 +1,12 @@
 //! OTF2 archives: written here byte by byte (both byte orders, chunks, id maps, clocks, rare records), read back;
 //! damaged in every way, read without harm; and the recorded corpus against its oracle, where it is unpacked.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "../support/corpus.rs"]
-mod corpus;
 mod damage;
-#[path = "../support/otf2/mod.rs"]
-mod otf2;
-#[path = "../support/random.rs"]
-mod random;
 mod raw;
 mod reading;
 mod recorded;
 
+use crate::support::{corpus, otf2, random};
 use std::path::Path;
 use whyslow::base::ctx::Ctx;
 use whyslow::event::mpi::{self, MpiRun};

@@ -3,22 +3,16 @@
 //! chunks that are run again without need, whether workers or the machine make rows, and whether these are in memory or
 //! in a file; on every fixture, on damaged copies of one, and on generated recordings, whole and damaged.
 //!
-//! `WHYSLOW_CORPUS=... cargo test --release --test workers -- --ignored` does the same on the corpus, in every
+//! `WHYSLOW_CORPUS=... cargo test --release --test all workers:: -- --ignored` does the same on the corpus, in every
 //! combination.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "../support/ask.rs"]
-mod ask;
 mod commands;
 mod moments;
-#[path = "../support/recordings.rs"]
-mod recordings;
-#[path = "../schedule/mod.rs"]
-mod schedule;
 
+use crate::schedule;
+use crate::support::random::Random;
+use crate::support::{ask, recordings};
 use recordings::{damage, fixtures, of_corpus, split_files};
-use schedule::random::Random;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

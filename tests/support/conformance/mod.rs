@@ -4,12 +4,9 @@
 //! CTF trace, one directory for each host, as LTTng would have recorded it. Nothing here knows how a path is computed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
 
-#[path = "../support/ctf_writer.rs"]
-mod ctf_writer;
 mod events;
-#[path = "../support/random.rs"]
-mod random;
 
+use super::ctf_writer;
 use ctf_writer::{Channel, Context, TraceWriter};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

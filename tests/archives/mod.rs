@@ -1,22 +1,17 @@
 //! Archives made for each wait state, and for the tracer's own work, each with its expected answer: written by `otf2`,
 //! read back, and added up.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
-#[path = "../support/ask.rs"]
-mod ask;
 mod beside;
 mod facts;
 mod growing;
 mod libraries;
 mod noise;
-#[path = "../support/otf2/mod.rs"]
-mod otf2;
 mod polling;
 mod ranks;
 mod sizes;
 mod threads;
 
+use crate::support::{ask, otf2};
 use otf2::{ArchiveWriter, Events, Paradigm, Role, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -4,13 +4,6 @@
 //! The schedules are made first, with the moments at which requests arrive and replies are sent; system calls, switches
 //! and wake-ups follow from them ([`host`]). The truth knows nothing of descriptors.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "../support/ctf_writer.rs"]
-mod ctf_writer;
-#[path = "../support/random.rs"]
-mod random;
-
 mod host;
 mod servers;
 

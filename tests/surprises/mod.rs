@@ -2,16 +2,11 @@
 //! recording that a writer of these tests makes (`support/tracepoints`) for machines of both byte orders and of 32
 //! and 64 bits.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "../support/ask.rs"]
-mod ask;
 mod clocks;
 mod processes;
 mod threads;
-#[path = "../support/tracepoints/mod.rs"]
-mod tracepoints;
 
+use crate::support::{ask, tracepoints};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tracepoints::{Given, Happened, MACHINES, Machine, requests};

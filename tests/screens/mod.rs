@@ -3,14 +3,10 @@
 //! The whole interface runs here without a terminal: keys go into `update`, the job runner performs the jobs on a
 //! made-up recording at once, `draw` draws the screen. A snapshot has the text of the screen, and below it the runs of
 //! style of each line by the name of a letter, so that a change of colour shows in the snapshot as a change of letters.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 mod bytes;
 mod defects;
 mod executions;
 mod filters;
-#[path = "../support/interface/mod.rs"]
-mod interface;
 mod inverted;
 mod overview;
 mod panes;
@@ -24,6 +20,7 @@ mod timeline;
 mod twins;
 mod twins_pages;
 
+use crate::support::interface;
 use interface::Session;
 use ratatui::buffer::Buffer;
 use ratatui::style::Style;
