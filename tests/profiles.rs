@@ -69,7 +69,7 @@ fn several_runs_of_a_side_are_one_group() {
     let extra = answer["extra_ns"].as_f64().unwrap() / 1e6;
     let samples = |group: &str| answer[group]["count"].as_f64().unwrap() / 3.0;
     assert!((extra - (samples("slow") - samples("fast"))).abs() < 1.0, "{extra}");
-    let held = output(&["explain", "--fail-if", "mean>+5%", &old, &new]);
+    let held = output(&["explain", "--symbols", &fixture(""), "--fail-if", "mean>+5%", &old, &new]);
     assert_eq!(held.status.code(), Some(3), "{}", said(&held));
     refuses(&["explain", "--fail-if", "p95>+5%", &old, &new], 2, &["samples have no percentiles"]);
 }
