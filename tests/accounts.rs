@@ -1,15 +1,8 @@
 //! Nothing is lost unsaid: of each recording, sound or damaged, every record is an event, describes others, or was
 //! skipped for a reason that a notice names.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/random.rs"]
-mod random;
-
-use ask::{copy, output, said};
-use random::Random;
+use crate::support::ask::{copy, output, said};
+use crate::support::random::Random;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use whyslow::base::ctx::Ctx;

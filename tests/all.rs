@@ -4,6 +4,7 @@
 //! `Cargo.toml`) if they trace the processes that they start, or sample the children of theirs and handle its signals.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod accounts;
 mod archives;
 mod cli;
 mod clocks;
