@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 /// The name of the file beside a recording.
 pub const ENVIRONMENT_FILE: &str = "environment.jsonl";
 
+/// Lines in which the next one is looked for that says something of a process.
+const MOST_LINES: usize = 64;
+
 /// Names of values of control groups that the analysis reads.
 pub const QUOTA_US: &str = "quota_us";
 /// The period in which a group has its quota.
@@ -284,20 +287,24 @@ impl Environment {
 }
 
 impl PlacedEnvironment {
-    /// Where an open file of a process led all through `span`, if it was a socket that the process had connected: a
-    /// line of that time says so, else those before and after it say the same.
+    /// Where an open file of a process led all through `span`, if it was a socket that the process had connected: a line
+    /// of that time says so, else those around it say the same. Lines that say nothing of the process's sockets are
+    /// passed over, [`MOST_LINES`] at most.
     pub fn server_port(&self, pid: i32, descriptor: u32, span: Span) -> Option<ServerPort> {
         let settings = &self.values.processes.get(&pid)?.sockets;
-        let port = |line: usize| {
-            let first = settings.first().filter(|first| first.line as usize <= line)?;
-            let sockets = ThreadSetting::at(settings, line as u32).unwrap_or(&first.value).as_ref()?;
-            sockets.iter().find(|socket| socket.descriptor == descriptor).map(|socket| socket.port)
+        let first = settings.first()?.line as usize;
+        let said = |line: usize| {
+            let sockets = ThreadSetting::at(settings, line as u32).filter(|_| line >= first)?.as_ref()?;
+            Some(sockets.iter().find(|socket| socket.descriptor == descriptor).map(|socket| socket.port))
         };
-        let after = self.times.partition_point(|time| *time < span.start);
-        if self.times.get(after).is_some_and(|time| *time < span.end) {
-            return port(after);
+        let lines = |from: Timestamp| self.times.partition_point(|time| *time < from);
+        let (begin, end) = (lines(span.start), lines(span.end));
+        if let Some(within) = (begin..end).take(MOST_LINES).find_map(said) {
+            return within;
         }
-        port(after.checked_sub(1)?).filter(|before| after < self.times.len() && port(after) == Some(*before))
+        let before = (0..begin).rev().take(MOST_LINES).find_map(said)??;
+        let after = (end..self.times.len()).take(MOST_LINES).find_map(said)??;
+        (before == after).then_some(before)
     }
 }
 
@@ -334,7 +341,8 @@ mod tests {
             let port = ServerPort { protocol: Protocol::Udp, number };
             Some(vec![ConnectedSocket { descriptor, port }])
         };
-        let all = [(0, socket(5, 53)), (2, socket(5, 80)), (3, None), (4, Some(Vec::new())), (5, socket(6, 53))];
+        let none = Some(Vec::new());
+        let all = [(0, socket(5, 53)), (2, socket(5, 80)), (3, None), (4, none), (5, socket(6, 53))];
         let sockets = all.into_iter().map(|(line, value)| ThreadSetting { line, value }).collect();
         let settings = ThreadSettings { sockets, ..ThreadSettings::default() };
         let values = Environment { processes: BTreeMap::from([(7, settings)]), ..Environment::default() };
@@ -347,6 +355,7 @@ mod tests {
         assert_eq!(port(7, 5, 90, 110), Some(53), "a line in it");
         assert_eq!((port(7, 5, 10, 90), port(7, 5, 190, 199)), (Some(53), None), "the lines around it agree, or not");
         assert_eq!((port(7, 5, 290, 310), port(7, 5, 390, 410)), (None, None), "not read, and closed");
+        assert_eq!(port(7, 5, 190, 310), Some(80), "one of two lines in it says so");
         assert_eq!((port(7, 6, 510, 590), port(7, 6, 610, 690)), (Some(53), None), "there is no line after it");
         assert_eq!((port(8, 5, 90, 110), port(7, 4, 90, 110), port(7, 5, -50, -10)), (None, None, None));
     }
