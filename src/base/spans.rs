@@ -11,6 +11,7 @@
 //! end and position, so the order is total, and downwards is exactly upwards reversed.
 
 use crate::base::time::{Span, Timestamp};
+use foldhash::HashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -133,6 +134,46 @@ impl SpanStore {
 
 fn duration(segment: &StoredSpan) -> u64 {
     (segment.span.end.ns() as u64).wrapping_sub(segment.span.start.ns() as u64)
+}
+
+/// The longest of spans that come one by one, as [`SpanStore::iter`] downwards gives them, each with what it is of.
+/// Memory is that of the answer; a span costs a comparison, or a change of the heap of those that stay.
+#[derive(Debug)]
+pub struct LongestSpans<T> {
+    most: usize,
+    /// Duration, start, end, position.
+    kept: BinaryHeap<Reverse<(u64, Timestamp, Timestamp, u64)>>,
+    /// By position.
+    values: HashMap<u64, T>,
+    added: u64,
+}
+
+impl<T> LongestSpans<T> {
+    /// So many of them at most.
+    pub fn new(most: usize) -> LongestSpans<T> {
+        LongestSpans { most, kept: BinaryHeap::new(), values: HashMap::default(), added: 0 }
+    }
+
+    /// Add a span.
+    pub fn add(&mut self, span: Span, value: T) {
+        let key = Reverse((span.end.abs_diff(span.start), span.start, span.end, self.added));
+        self.added += 1;
+        if self.kept.len() >= self.most {
+            // The shortest of them is at the top.
+            if self.kept.peek().is_none_or(|shortest| key >= *shortest) {
+                return;
+            }
+            self.kept.pop().map(|Reverse((.., at))| self.values.remove(&at));
+        }
+        self.values.insert(key.0.3, value);
+        self.kept.push(key);
+    }
+
+    /// Those that stay.
+    pub fn longest_first(mut self) -> impl Iterator<Item = (Span, T)> {
+        let sorted = self.kept.into_sorted_vec().into_iter();
+        sorted.filter_map(move |Reverse((_, start, end, at))| Some((Span::new(start, end), self.values.remove(&at)?)))
+    }
 }
 
 /// Times as unsigned numbers in the same order.
@@ -284,6 +325,19 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn longest_spans_are_those_of_the_store(all in segments(), count in 0..50_usize) {
+            let mut longest = LongestSpans::new(count);
+            let all: Vec<StoredSpan> = (0..).zip(all).map(|(item, of)| StoredSpan { item, ..of }).collect();
+            all.iter().for_each(|of| longest.add(of.span, of.item));
+            let whole = Span::new(Timestamp::MIN, Timestamp::MAX);
+            let wanted = sorted(&all, SpanOrder::Duration, Direction::Down, whole).into_iter().take(count);
+            let found = longest.longest_first().map(|(span, item)| StoredSpan { span, item });
+            prop_assert_eq!(found.collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
         }
     }
 

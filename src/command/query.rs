@@ -9,7 +9,7 @@ use crate::model::history::{HistoryInterval, HistoryRow, HistoryValue};
 use crate::options::InputOptions;
 use crate::session::{Session, Traces, UsageError};
 use crate::state::history::StateHistory;
-use crate::state::history::lines::Time;
+use crate::state::history::lines::{Longest, Time};
 use crate::view::overview::OverviewAnswer;
 use crate::view::query::Answer;
 use clap::Args;
@@ -107,7 +107,7 @@ fn names(
 const CELLS: u32 = 60;
 
 impl QueryOptions {
-    /// The intervals of the value that was named; of the longest ones as many as were asked for.
+    /// The intervals of the value that was named.
     fn of_value(&self, mut rows: Vec<HistoryRow>) -> Vec<HistoryRow> {
         let Some(wanted) = &self.value else { return rows };
         let is_wanted = |interval: &HistoryInterval| match &interval.value {
@@ -117,7 +117,6 @@ impl QueryOptions {
         };
         rows.iter_mut().for_each(|row| row.intervals.retain(is_wanted));
         rows.retain(|row| !row.intervals.is_empty());
-        rows.truncate(self.longest.map_or(usize::MAX, |most| most as usize));
         rows
     }
 
@@ -149,9 +148,7 @@ impl QueryOptions {
         }
         let span = self.span(window)?;
         Ok(match (self.points, self.longest) {
-            // Which of them have the value shows when they are read.
-            (_, Some(_)) if self.value.is_some() => Time::Longest(span, usize::MAX),
-            (_, Some(n)) => Time::Longest(span, n as usize),
+            (_, Some(n)) => Time::Longest(Longest { span, count: n as usize, value: self.value.clone() }),
             (Some(n), _) => Time::Points(span, n as usize),
             _ => Time::Range(span),
         })

@@ -2,7 +2,7 @@
 
 use super::*;
 use whyslow::state::history::builder::HistoryBuilder;
-use whyslow::state::history::lines::{HistoryLine, Time};
+use whyslow::state::history::lines::{HistoryLine, Longest, Time};
 use whyslow::state::history::{History, Shown};
 
 const STATES: &[&str] = &["running", "blocked"];
@@ -98,7 +98,8 @@ fn instants_and_points_list_each_span_once() {
 #[test]
 fn longest_lists_the_longest_first() {
     let history = seal([first(), second()]);
-    let longest = |count| ask(&history, "threads/*/state", Time::Longest(span(15, 100), count));
+    let longest =
+        |count| ask(&history, "threads/*/state", Time::Longest(Longest { span: span(15, 100), count, value: None }));
     assert_eq!(longest(2), ["threads/7/state: 60..70 running", "threads/7/state: 20..30 blocked"]);
     assert_eq!(longest(9).last().unwrap(), "threads/12/state: 35..40 blocked");
 }

@@ -11,7 +11,7 @@ use whyslow::base::time::{Ns, Span, Timestamp};
 use whyslow::event::host::HostId;
 use whyslow::input::{Argument, Opened, open};
 use whyslow::state::file::{self, HistoryFile, HistoryFileWriter, LeafChecks, StatesOf};
-use whyslow::state::history::lines::{Held, Time};
+use whyslow::state::history::lines::{Held, Longest, Time};
 use whyslow::state::history::view::HistoryView;
 use whyslow::state::history::{History, StateHistory};
 use whyslow::state::kernel::{Options, record};
@@ -83,7 +83,7 @@ fn answers_like_the_tree(timeline: &Timeline, beginning: Option<Span>, random: &
             Time::Points(part, 7),
             Time::Points(window, 300),
             Time::Points(part, 0),
-            Time::Longest(part, 1_000_000),
+            Time::Longest(Longest { span: part, count: 1_000_000, value: None }),
         ];
         for pattern in PATTERNS {
             for time in &asked {

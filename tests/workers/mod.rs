@@ -29,7 +29,7 @@ use whyslow::reading::bind::Focus;
 use whyslow::reading::chunks::ChunkTarget;
 use whyslow::reading::engine::{ChunkStart, ChunkStep, EngineOptions, Hooks};
 use whyslow::state::history::History;
-use whyslow::state::history::lines::Time;
+use whyslow::state::history::lines::{Longest, Time};
 use whyslow::state::history::tree::Tree;
 use whyslow::state::kernel::{Options, RowsBy, record};
 use whyslow::state::timeline::{Tables, Timeline, TimelineDraft};
@@ -132,7 +132,13 @@ fn results(sources: &[Source], engine: EngineOptions, seal_every: usize, rows_by
         (0..history.texts.len()).map(|i| history.texts.get(whyslow::base::names::NameId::at(i))).collect();
     let summary = history.summary(work).unwrap();
     // Segments: all states of all threads, the longest first.
-    let longest = history.lines("threads/*/state", &Time::Longest(history.window(), 1 << 20), &work.cancel).unwrap();
+    let longest = history
+        .lines(
+            "threads/*/state",
+            &Time::Longest(Longest { span: history.window(), count: 1 << 20, value: None }),
+            &work.cancel,
+        )
+        .unwrap();
     let usage = |focus| Usage::read(&traces, &[], focus, &engine, work).unwrap();
     let json = |table: &StatsTable| serde_json::to_string(table).unwrap();
     let ((running, ran), (moving, moved)) = (usage(Focus::Running), usage(Focus::Transfers));

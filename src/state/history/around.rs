@@ -35,13 +35,15 @@ pub(super) fn meeting(intervals: &[(Span, StateValue)], span: Span) -> &[(Span, 
     rest.get(..rest.partition_point(|(own, _)| own.start < span.end)).unwrap_or(&[])
 }
 
-/// The intervals about `want` of the rows of a line, which are sorted by start.
+/// The intervals about `want` of the rows of a line, which are sorted by start, one by one: there may be more than fit
+/// into memory. Returns what [`Around::next`] is.
 pub(super) fn windowed<R: StoredRow + Row>(
     mut cursor: RowCursor<'_, R>,
     until: Timestamp,
     want: Span,
     value: impl Fn(&R) -> Option<StateValue>,
-) -> Around {
+    add: &mut dyn FnMut(Span, StateValue),
+) -> Option<Timestamp> {
     let span = |row: &R| cut(row.span(), until);
     let mut row = cursor.last_begun(want.start);
     // The last known row: its interval is the one before `want`, if it does not reach into it.
@@ -54,24 +56,26 @@ pub(super) fn windowed<R: StoredRow + Row>(
         row = cursor.previous_row();
     }
     let mut next = if row.is_some() { cursor.next_row() } else { cursor.first() };
-    let (mut around, mut joined) = (Around::default(), Joined::default());
+    let mut add = |(span, value): (Span, StateValue)| {
+        add(span, value);
+        span.end
+    };
+    let (mut joined, mut known_to) = (Joined::default(), None);
     while let Some(row) = next {
         let (span, value) = (span(&row), value(&row));
         if !span.is_empty() {
-            around.intervals.extend(joined.add(span, value));
+            known_to = joined.add(span, value).map(&mut add).or(known_to);
             // What is known to the end of `want`, or what is known next, is known.
             let is_behind = span.start >= want.end && joined.start() == Some(span.start);
-            let is_known = || around.intervals.last().is_some_and(|(last, _)| last.end >= want.end);
             if is_behind && value.is_some() {
-                around.next = Some(span.start);
-                return around;
+                return Some(span.start);
             }
-            if is_behind && is_known() {
-                return around;
+            if is_behind && known_to.is_some_and(|end| end >= want.end) {
+                return None;
             }
         }
         next = cursor.next_row();
     }
-    around.intervals.extend(joined.last());
-    around
+    joined.last().map(add);
+    None
 }

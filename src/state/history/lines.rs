@@ -44,8 +44,19 @@ pub enum Time {
     /// A span cut into so many cells (2^20 at most) of equal width. The value of a cell is the state with most time in
     /// it, of two equal ones the lower; where values are no states, the value at its start.
     Points(Span, usize),
-    /// So many intervals that meet a span, longest first.
-    Longest(Span, usize),
+    /// The longest intervals.
+    Longest(Longest),
+}
+
+/// The intervals that meet a span, longest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Longest {
+    /// The span.
+    pub span: Span,
+    /// So many at most.
+    pub count: usize,
+    /// Of this value alone, as it is shown.
+    pub value: Option<String>,
 }
 
 impl History {
@@ -72,7 +83,7 @@ impl History {
             }
             Time::Range(_) => Vec::new(),
             Time::Points(span, points) => points_of(*span, *points),
-            Time::Longest(span, count) => return self.longest(attributes, *span, *count, cancel),
+            Time::Longest(longest) => return self.longest(attributes, longest, cancel),
         };
         let mut lines = Vec::with_capacity(attributes.len());
         if let Time::Points(span, _) = time {
@@ -133,15 +144,16 @@ impl History {
         Ok(HistoryLine { attribute, held: starts.iter().zip(ends).map(cell).collect() })
     }
 
-    /// The longest intervals of some attributes that meet `span`.
+    /// The longest intervals of some attributes.
     fn longest(
         &self,
         attributes: Vec<AttributeId>,
-        span: Span,
-        count: usize,
+        Longest { span, count, value: wanted }: &Longest,
         cancel: &Cancel,
     ) -> Result<Vec<HistoryLine>, Cancelled> {
-        let found: Vec<Interval> = self.tree.search(Which::these(attributes), When::within(span), cancel).collect();
+        let is_wanted = |interval: &Interval| wanted.as_ref().is_none_or(|wanted| self.show(interval.value).is(wanted));
+        let found = self.tree.search(Which::these(attributes), When::within(*span), cancel);
+        let found: Vec<Interval> = found.filter(is_wanted).collect();
         cancel.check()?;
         let segment = |(item, interval): (usize, &Interval)| StoredSpan { span: interval.span, item: item as u32 };
         let segments = SpanStore::new(found.iter().enumerate().map(segment).collect());
@@ -150,7 +162,7 @@ impl History {
             let held = vec![Held { span: interval.span, value: Some(interval.value) }];
             Some(HistoryLine { attribute: interval.attribute, held })
         };
-        Ok(segments.iter(SpanOrder::Duration, Direction::Down, span).take(count).filter_map(line).collect())
+        Ok(segments.iter(SpanOrder::Duration, Direction::Down, *span).take(*count).filter_map(line).collect())
     }
 
     /// Add `own`, all intervals within `span`, and the unknown spans between them to `line`.

@@ -74,6 +74,16 @@ pub enum Shown<'a> {
     Text(&'a str),
 }
 
+impl Shown<'_> {
+    /// True where it is shown like this.
+    pub fn is(self, text: &str) -> bool {
+        match self {
+            Shown::Number(number) => number.to_string() == text,
+            Shown::Text(own) => own == text,
+        }
+    }
+}
+
 impl History {
     /// The tree, for searches by attribute id.
     pub fn tree(&self) -> &Tree {

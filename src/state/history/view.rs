@@ -13,12 +13,12 @@ use super::around::{Around, meeting, windowed};
 use super::bulk::BuildError;
 use super::instant::{AtInstant, AttributeParts};
 use super::interval::StateValue;
-use super::lines::{Held, HistoryLine, Time, points_of};
+use super::lines::{Held, HistoryLine, Longest, Time, points_of};
 use super::recorded::{IntervalSource, STATES, join, sources, state, threads_until};
 use super::{History, StateHistory};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::names::NameId;
-use crate::base::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
+use crate::base::spans::LongestSpans;
 use crate::base::time::{Span, Timestamp};
 use crate::state::attributes::{AttributeId, Attributes};
 use crate::state::questions::Asker;
@@ -162,21 +162,37 @@ impl HistoryView {
 
     /// The intervals of an attribute about a span.
     fn around(&self, reader: &RowReader<'_>, attribute: AttributeId, want: Span) -> Around {
+        let mut intervals = Vec::new();
+        let next = self.each_about(reader, attribute, want, &mut |span, value| intervals.push((span, value)));
+        Around { intervals, next }
+    }
+
+    /// The same one by one. Returns what [`Around::next`] is.
+    fn each_about(
+        &self,
+        reader: &RowReader<'_>,
+        attribute: AttributeId,
+        want: Span,
+        add: &mut dyn FnMut(Span, StateValue),
+    ) -> Option<Timestamp> {
         match self.lines.get(attribute.index()) {
             Some(NamedLine::Cpu(host, cpu)) => {
                 let run = |run: &CpuRun| Some(StateValue::Int(self.tid(run.thread)));
-                windowed(reader.runs(*host, *cpu), self.until, want, run)
+                windowed(reader.runs(*host, *cpu), self.until, want, run, add)
             }
             Some(NamedLine::Threads(line, threads)) => {
                 let threads = self.threads.get(threads.start as usize..threads.end as usize).unwrap_or(&[]);
                 match (line, threads) {
-                    (ThreadLine::State, [one]) => windowed(reader.segments(*one), self.until, want, of_state),
-                    (ThreadLine::Cpu, [one]) => windowed(reader.segments(*one), self.until, want, of_cpu),
-                    (ThreadLine::Syscall, [one]) => windowed(reader.calls(*one), self.until, want, of_call),
-                    _ => self.whole(reader, *line, threads),
+                    (ThreadLine::State, [one]) => windowed(reader.segments(*one), self.until, want, of_state, add),
+                    (ThreadLine::Cpu, [one]) => windowed(reader.segments(*one), self.until, want, of_cpu, add),
+                    (ThreadLine::Syscall, [one]) => windowed(reader.calls(*one), self.until, want, of_call, add),
+                    _ => {
+                        self.whole(reader, *line, threads, add);
+                        None
+                    }
                 }
             }
-            _ => Around::default(),
+            _ => None,
         }
     }
 
@@ -185,9 +201,13 @@ impl HistoryView {
     }
 
     /// All intervals of a line of threads.
-    fn whole(&self, reader: &RowReader<'_>, line: ThreadLine, threads: &[ThreadId]) -> Around {
-        let mut intervals = Vec::new();
-        let write = |span, value| intervals.push((span, value));
+    fn whole(
+        &self,
+        reader: &RowReader<'_>,
+        line: ThreadLine,
+        threads: &[ThreadId],
+        write: &mut dyn FnMut(Span, StateValue),
+    ) {
         let of = || threads.iter().filter_map(|id| self.timeline.thread(*id));
         let segments = || threads.iter().flat_map(|id| reader.segments(*id).all());
         let known = |id: i32| (id != 0).then_some(StateValue::Int(id.into()));
@@ -202,7 +222,6 @@ impl HistoryView {
             ThreadLine::Pid => join(of().map(|thread| (thread.life, known(thread.pid))), self.until, write),
             ThreadLine::Ppid => join(of().map(|thread| (thread.life, known(thread.ppid))), self.until, write),
         }
-        Around { intervals, next: None }
     }
 
     /// The value of an attribute of one line at an instant; `None` where too little is known of its parts.
@@ -263,8 +282,8 @@ impl HistoryView {
                     });
                 }
             }
-            Time::Range(span) | Time::Points(span, _) | Time::Longest(span, _) if span.is_empty() => {}
-            Time::Range(span) | Time::Points(span, _) | Time::Longest(span, _) => {
+            Time::Range(span) | Time::Points(span, _) | Time::Longest(Longest { span, .. }) if span.is_empty() => {}
+            Time::Range(span) | Time::Points(span, _) | Time::Longest(Longest { span, .. }) => {
                 let around = self.around(reader, attribute, *span);
                 let mut known_to = span.start;
                 for (own, value) in meeting(&around.intervals, *span) {
@@ -293,28 +312,28 @@ impl HistoryView {
         !intervals.is_empty() || next.is_some()
     }
 
-    /// The longest intervals of some attributes that meet `span`.
+    /// The longest intervals of some attributes. Memory is that of the answer.
     fn longest(
         &self,
         attributes: &[AttributeId],
-        (span, count): (Span, usize),
+        Longest { span, count, value: wanted }: &Longest,
         cancel: &Cancel,
     ) -> Result<Vec<HistoryLine>, Cancelled> {
         let reader = self.timeline.reader(Asker::History);
-        let mut found: Vec<(AttributeId, Span, StateValue)> = Vec::new();
-        for attribute in attributes {
+        let mut found = LongestSpans::new(*count);
+        for attribute in attributes.iter().filter(|_| !span.is_empty()) {
             cancel.check()?;
-            let around = self.around(&reader, *attribute, span);
-            let own = meeting(&around.intervals, span);
-            found.extend(own.iter().filter(|_| !span.is_empty()).map(|(span, value)| (*attribute, *span, *value)));
+            self.each_about(&reader, *attribute, *span, &mut |own, value| {
+                let meets = own.end > span.start && own.start < span.end;
+                if meets && wanted.as_ref().is_none_or(|wanted| self.show(value).is(wanted)) {
+                    found.add(own, (*attribute, value));
+                }
+            });
         }
-        let stored = |(item, (_, span, _)): (usize, &_)| StoredSpan { span: *span, item: item as u32 };
-        let spans = SpanStore::new(found.iter().enumerate().map(stored).collect());
-        let line = |stored: StoredSpan| {
-            let (attribute, span, value) = *found.get(stored.item as usize)?;
-            Some(HistoryLine { attribute, held: vec![Held { span, value: Some(value) }] })
-        };
-        Ok(spans.iter(SpanOrder::Duration, Direction::Down, span).take(count).filter_map(line).collect())
+        cancel.check()?;
+        let line =
+            |(span, (attribute, value))| HistoryLine { attribute, held: vec![Held { span, value: Some(value) }] };
+        Ok(found.longest_first().map(line).collect())
     }
 }
 
@@ -338,8 +357,8 @@ impl StateHistory for HistoryView {
     fn lines(&self, pattern: &str, time: &Time, cancel: &Cancel) -> Result<Vec<HistoryLine>, Cancelled> {
         let mut attributes = self.attributes.matching(pattern);
         let reader = self.timeline.reader(Asker::History);
-        if let Time::Longest(span, count) = time {
-            return self.longest(&attributes, (*span, *count), cancel);
+        if let Time::Longest(longest) = time {
+            return self.longest(&attributes, longest, cancel);
         }
         let several = attributes.len() > 1;
         if several {
