@@ -1,7 +1,7 @@
 //! Without memory there is one line and exit status 1, never a signal: under every limit of the address space from too
 //! small to begin to large enough to answer. Under `--memory` states go to a file, and what cannot is refused by name.
 
-use crate::support::{ask, ctf_writer, kernel_trace};
+use crate::support::{ask, ctf_writer, kernel_trace, repeated};
 use ask::{fixture, run, said};
 use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use kernel_trace::KernelTrace;
@@ -171,6 +171,51 @@ fn patterns_that_cannot_fit_are_refused_by_the_number_of_operations() {
     assert!(text.contains("use a shorter trace"), "{text}");
     let out = mined(&enough);
     assert!(answered_or_told(&out, &enough), "{enough}: {}", said(&out));
+}
+
+/// The JSON of an answer under limits from 4 MiB on, each a quarter larger than the one before it, is that without a
+/// limit, from the least limit on that suffices; the others end with one line that names the part.
+fn sweep(words: &[&str], path: &Path) {
+    let ask = |limit: Option<u64>| {
+        let limit = limit.map(|bytes| bytes.to_string());
+        let more = limit.iter().flat_map(|limit| ["--memory", limit.as_str()]);
+        run(ask::whyslow(words.iter().copied().chain(more)).args(["--json", "--threads", "2"]).arg(path))
+    };
+    let whole = ask(None);
+    assert_eq!(whole.status.code(), Some(0), "{words:?}: {}", said(&whole));
+    let limits = std::iter::successors(Some(4_u64 << 20), |bytes| Some(bytes / 4 * 5)).take_while(|at| *at < 96 << 20);
+    let mut least = None;
+    for limit in limits {
+        let what = format!("{words:?} of {} within {limit} bytes", path.display());
+        // What is freed, and when that is seen, differs from run to run: near the least limit either is right.
+        let fits = |limit| answered_or_told(&ask(Some(limit)), &what);
+        let out = ask(Some(limit));
+        if answered_or_told(&out, &what) {
+            assert!(out.stdout == whole.stdout, "{what}: another answer");
+            least = least.or(Some(limit));
+            continue;
+        }
+        let names = ["opened traces", "results of", "paths of", "patterns in", "that delayed", " not enough for "];
+        assert!(names.iter().any(|name| said(&out).contains(name)), "{what}: {}", said(&out));
+        assert!(least.is_none() || fits(limit) || fits(limit), "{what}, but not within {least:?}: {}", said(&out));
+    }
+    assert!(least.is_some(), "{words:?} of {}: no limit suffices", path.display());
+}
+
+#[test]
+fn a_larger_limit_never_fails_where_a_smaller_one_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let recorders = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders");
+    for (name, repeat) in
+        [("file.data", repeated::perf_data as fn(&[u8], usize) -> Vec<u8>), ("v6.dat", repeated::trace_dat)]
+    {
+        let path = folder.path().join(name);
+        std::fs::write(&path, repeat(&std::fs::read(recorders.join(name)).unwrap(), 3 << 20)).unwrap();
+        sweep(&["explain"], &path);
+    }
+    sweep(&["explain"], &fixture("lock-contention"));
+    sweep(&["query", "--attribute", "threads/*/state", "--longest", "20"], &folder.path().join("v6.dat"));
+    sweep(&["anomalies"], &folder.path().join("v6.dat"));
 }
 
 /// Thread 5 shares its CPU with thread 9: 15,000 times one runs and the other waits for the CPU. Sixty jobs of thread 5

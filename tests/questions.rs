@@ -10,6 +10,7 @@ use whyslow::analysis::symbols::files::SymbolPaths;
 use whyslow::analysis::{operations, survey};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notices;
+use whyslow::base::span_list::SpanRoom;
 use whyslow::event::task::{Delimiter, Pairing, TaskDefinition};
 use whyslow::explain;
 use whyslow::input::{Argument, Opened, open};
@@ -119,9 +120,9 @@ fn questions(folder: &Path) -> [Asked; 2] {
     operations::of_recording(&surveyed, |_| None);
     let programs = Programs::new(&surveyed, None);
     programs.busiest(&surveyed);
-    let (stacks, symbol_paths) = (LazyStackTables::default(), SymbolPaths::default());
-    let sources =
-        CandidateSources { timeline: &surveyed, stacks: &stacks, symbol_paths: &symbol_paths, functions: None };
+    let (stacks, symbol_paths) = (&LazyStackTables::default(), &SymbolPaths::default());
+    let room = &SpanRoom::of(&ctx);
+    let sources = CandidateSources { timeline: &surveyed, stacks, symbol_paths, functions: None, room };
     candidates::candidates(sources, &programs, &ctx).unwrap();
     explain::overview::disk_requests(&surveyed);
     let mut others = asked(&surveyed);

@@ -183,7 +183,12 @@ pub fn pair_marks(
             begun.push(mark);
             continue;
         }
-        match open.get_mut(&pairing).and_then(Vec::pop) {
+        let begin = open.get_mut(&pairing).and_then(Vec::pop);
+        // Keys need not come again: there may be one for each execution.
+        if mark.key.is_some() && open.get(&pairing).is_some_and(Vec::is_empty) {
+            open.remove(&pairing);
+        }
+        match begin {
             Some(begin) if begin.time <= mark.time => {
                 let span = Span::new(begin.time, mark.time);
                 let execution = Execution { span, thread, begin: begin.number, end: mark.number };
@@ -202,7 +207,8 @@ pub fn pair_marks(
     let unfinished = open.values().map(|begun| begun.len() as u64).sum();
     notices.add(Notice::Unfinished, unfinished, || first.map_or_else(String::new, |m| place(timeline, m)));
     executions.retain(|execution| rule.is_meant(execution));
-    executions.sort_by_key(|e| (e.span.start, e.span.end, e.thread));
+    // Ends come in order: a stable sort would be the same, and take more memory.
+    executions.sort_unstable_by_key(|e| (e.span.start, e.span.end, e.thread, e.end));
     executions
 }
 

@@ -35,26 +35,36 @@ pub struct ThreadWait {
 
 /// The waits of a thread, in order. Unknown time is no wait, and a wait that had not ended with the thread or the
 /// recording is left out.
-pub fn waits(timeline: &Timeline, reader: &RowReader<'_>, thread: ThreadId) -> Vec<ThreadWait> {
+pub fn waits<'r>(
+    timeline: &'r Timeline,
+    reader: &'r RowReader<'_>,
+    thread: ThreadId,
+) -> impl Iterator<Item = ThreadWait> + use<'r> {
     let mut calls = reader.calls(thread);
-    let mut waits: Vec<ThreadWait> = Vec::new();
-    // The wait since whose begin the thread has not run.
-    let mut open: Option<ThreadWait> = None;
-    for segment in reader.segments(thread).all() {
-        if matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted) {
-            let Some(mut wait) = open.take() else { continue };
-            let exit = wait.call.filter(|call| call.ret.is_some());
-            wait.span.end = exit.map_or(segment.span.start, |call| call.span.end.max(segment.span.start));
-            match waits.last_mut() {
-                Some(last) if wait.call.is_some() && last.call == wait.call => last.span.end = wait.span.end,
-                _ => waits.push(wait),
+    let mut segments = reader.segments(thread).all();
+    // The wait since whose begin the thread has not run, and the last one that ended.
+    let (mut open, mut ended): (Option<ThreadWait>, Option<ThreadWait>) = (None, None);
+    std::iter::from_fn(move || {
+        for segment in segments.by_ref() {
+            if matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted) {
+                let Some(mut wait) = open.take() else { continue };
+                let exit = wait.call.filter(|call| call.ret.is_some());
+                wait.span.end = exit.map_or(segment.span.start, |call| call.span.end.max(segment.span.start));
+                match &mut ended {
+                    Some(last) if wait.call.is_some() && last.call == wait.call => last.span.end = wait.span.end,
+                    _ => {
+                        if let Some(last) = ended.replace(wait) {
+                            return Some(last);
+                        }
+                    }
+                }
+            } else if open.is_none() && is_wait(segment.kind) {
+                let (call, for_disk) = (call_at(&mut calls, segment.span.start), timeline.is_disk_wait(&segment));
+                open = Some(ThreadWait { call, span: segment.span, for_disk });
             }
-        } else if open.is_none() && is_wait(segment.kind) {
-            let (call, for_disk) = (call_at(&mut calls, segment.span.start), timeline.is_disk_wait(&segment));
-            open = Some(ThreadWait { call, span: segment.span, for_disk });
         }
-    }
-    waits
+        ended.take()
+    })
 }
 
 /// True for the states in which a thread waits. An unknown state is no wait.
@@ -101,9 +111,10 @@ pub fn mark(
                 break;
             }
             let mut segments = reader.segments(id);
-            let mut waits = waits(timeline, &reader, id);
-            waits.retain(|wait| matches(thread, wait.span.start) && is_site(id, wait));
-            for (from, to) in waits.iter().zip(waits.iter().skip(1)) {
+            let mut before: Option<ThreadWait> = None;
+            let waits = waits(timeline, &reader, id);
+            for to in waits.filter(|wait| matches(thread, wait.span.start) && is_site(id, wait)) {
+                let Some(from) = before.replace(to) else { continue };
                 let (start, end) = (from.span.end, to.span.start);
                 if start <= end {
                     let value = from.call.and_then(|call| call.ret);
@@ -176,7 +187,7 @@ impl WaitSites {
         let reader = timeline.reader(Asker::Tasks);
         let mut stacks: BTreeSet<StackId> = BTreeSet::new();
         for (id, _) in timeline.threads_by_id().filter(|(_, thread)| !thread.idle) {
-            stacks.extend(waits(timeline, &reader, id).iter().map(|wait| timelines.at(&reader, id, wait.span.start)));
+            stacks.extend(waits(timeline, &reader, id).map(|wait| timelines.at(&reader, id, wait.span.start)));
         }
         let placed: BTreeSet<ProcessStack> = stacks.iter().filter_map(|id| timelines.get(*id).user).collect();
         let placed: Vec<ProcessStack> = placed.into_iter().collect();

@@ -1,11 +1,13 @@
 //! Running out of memory: one line and exit status 1, with the terminal as it was, instead of SIGABRT.
 //!
-//! The second file with `unsafe` (an allocator has no other interface). It hands everything to the system's allocator
-//! and looks at what comes back. Nothing on the way out may allocate: the line is put together on the stack and written
-//! to the descriptor. Code that can do with less asks through [`try_reserve`] and gets an error; threads start only
-//! where there is [room for them](room_for_threads). A limit of the address space (`ulimit -v`) ends here; a cgroup's
-//! ends in a kill that no process can catch. Cost: a comparison per allocation.
+//! The second file with `unsafe` (an allocator has no other interface). It hands everything to the system's allocator,
+//! large blocks by way of [`large_blocks`](super::large_blocks), and looks at what comes back. Nothing on the way out
+//! may allocate: the line is put together on the stack and written to the descriptor. Code that can do with less asks
+//! through [`try_reserve`] and gets an error; threads start only where there is [room for them](room_for_threads). A
+//! limit of the address space (`ulimit -v`) ends here; a cgroup's ends in a kill that no process can catch. Cost: a
+//! comparison per allocation.
 
+use super::large_blocks::{self, LARGE};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::TryReserveError;
@@ -62,21 +64,35 @@ pub fn room_for_threads(number: usize) -> Result<(), TryReserveError> {
 // SAFETY: every call is the system allocator's own, with the arguments that came; only what it returns is looked at.
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() >= LARGE {
+            return checked(large_blocks::alloc(layout, false), layout.size());
+        }
         // SAFETY: as above.
         checked(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if layout.size() >= LARGE {
+            return checked(large_blocks::alloc(layout, true), layout.size());
+        }
         // SAFETY: as above.
         checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if layout.size().max(size) >= LARGE {
+            // SAFETY: as above.
+            return checked(unsafe { large_blocks::realloc(block, layout, size) }, size);
+        }
         // SAFETY: as above.
         checked(unsafe { System.realloc(block, layout, size) }, size)
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if layout.size() >= LARGE {
+            // SAFETY: as above.
+            return unsafe { large_blocks::dealloc(block, layout) };
+        }
         // SAFETY: as above.
         unsafe { System.dealloc(block, layout) }
     }

@@ -6,6 +6,7 @@
 //! does not begin, and the error names the part. Leaves give way to results. Beyond that [`super::memory`] watches what
 //! the process holds.
 
+use super::large_blocks;
 use super::memory::{GROUPS, Limit, MemoryError, groups, kib};
 use super::spill::SpillFile;
 use std::path::Path;
@@ -31,6 +32,8 @@ const BUFFERS: u64 = 30 << 20;
 const LEAST_ROWS: u64 = 8 << 20;
 /// Of the budget, for buffers of events: one in so many.
 const BUFFERS_OF: u64 = 8;
+/// Eighths of a limit for large blocks of the heap, buffers of events among them.
+const LARGE_BLOCKS: u64 = 3;
 /// Of the budget, for executions whose paths are known while others are walked: one in so many.
 const PATHS_OF: u64 = 16;
 /// Of a limit, for the buffers of workers that walk long paths with the threads on them: one in so many. Paths of 64
@@ -83,6 +86,8 @@ impl ResultsOf {
             ResultsOf::HeldUp { executions, contributions } => {
                 of(HELD_UP, executions).saturating_add(of(CONTRIBUTION, contributions))
             }
+            // Lists of each thread and pattern, which are large blocks.
+            ResultsOf::Operations { .. } if large_blocks::are_bounded() => 0,
             ResultsOf::Operations { operations, stacks } => of(OPERATION, operations).saturating_add(of(STACK, stacks)),
         }
     }
@@ -127,6 +132,15 @@ impl Budget {
         (self.bytes < u64::MAX).then_some(Limit::Free(self.bytes))
     }
 
+    /// Large blocks of the heap have a part of a limit that was set from now on; others go to a file. Before the
+    /// sandbox begins.
+    pub fn bound_large_blocks(&self, limit: Option<Limit>) {
+        let limit = limit.filter(|limit| !matches!(limit, Limit::Free(_)));
+        if let (Some(limit), Some(file)) = (limit, self.file.as_ref().and_then(|file| file.another())) {
+            large_blocks::keep_in(file, limit.bytes() / 8 * LARGE_BLOCKS);
+        }
+    }
+
     /// Bytes for buffers of events.
     pub fn for_buffers(&self, workers: usize) -> u64 {
         (self.bytes / BUFFERS_OF).min(BUFFERS * workers as u64)
@@ -160,7 +174,7 @@ fn least_for_rows(buffers: u64) -> u64 {
 }
 
 /// The least bytes of leaves in memory: what each worker may hold at a time.
-pub fn least_for_leaves(workers: usize) -> u64 {
+pub const fn least_for_leaves(workers: usize) -> u64 {
     (4 * workers as u64 + 16) * LEAF
 }
 

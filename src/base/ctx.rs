@@ -25,6 +25,8 @@ pub struct Cancel(Arc<CancelState>);
 struct CancelState {
     asked: AtomicBool,
     failure: OnceLock<MemoryError>,
+    /// Bytes that those who can are to give back: the limit is near.
+    scarce: AtomicU64,
 }
 
 impl Cancel {
@@ -43,6 +45,20 @@ impl Cancel {
     /// The reason why it cannot go on.
     pub fn failure(&self) -> Option<&MemoryError> {
         self.0.failure.get()
+    }
+
+    /// Ask those who hold memory that can give way for so many bytes of it.
+    pub(super) fn ask_for_memory(&self, bytes: u64) {
+        self.0.scarce.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that are asked for, once; 0 nearly always.
+    #[inline]
+    pub fn memory_asked_for(&self) -> u64 {
+        match self.0.scarce.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.0.scarce.swap(0, Ordering::Relaxed),
+        }
     }
 
     /// True once asked.

@@ -3,23 +3,27 @@
 //! The limit is the user's (`--memory`), else that of the control group in which the process runs (a container's, a
 //! service's), whose end is a kill that no process can catch: it is read beforehand. Where there is neither, it is
 //! 70 % of what the machine has free. A watcher looks at what the process holds every few milliseconds, the oftener the
-//! nearer the limit is (the pages of its own; mapped files are the system's, which takes them back when it needs to),
-//! and cancels the work once that is more than the limit, freed blocks that the C library keeps left out. So the
-//! limit may be passed by what is allocated between two looks and until the work sees its cancel flag; of a group's
-//! limit an eighth is left for that, and for what the kernel holds for the process.
+//! nearer the limit is (the pages of its own; mapped files are the system's, which takes them back when it needs to).
+//! When less than a sixteenth of the limit is left, freed blocks that the C library keeps left out, it asks for memory
+//! that can give way (leaves of states); once more is held than the limit, it cancels the work. So the limit may be
+//! passed by what is allocated between two looks and until the work sees its cancel flag; of a group's limit an eighth
+//! is left for that, and for what the kernel holds for the process.
 
 use super::allocator::{return_free_memory, room_for_threads};
-use super::budget::ResultsOf;
-use super::ctx::Cancel;
-use super::quantity;
-use super::spill::SpillError;
+use super::ctx::Ctx;
+pub use super::memory_error::MemoryError;
+use super::memory_error::size;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Between two looks: the least and the most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
+/// Between two looks at what is held without freed blocks: giving these back takes time.
+const TRIM_PAUSE: Duration = Duration::from_millis(20);
+/// Of a limit, what is to be left: one in so many.
+const LEFT_OF: u64 = 16;
 /// A process takes no more bytes in a microsecond.
 const FASTEST: u64 = 16_384;
 
@@ -55,112 +59,6 @@ impl Limit {
     }
 }
 
-/// The limit did not suffice.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MemoryError {
-    /// More was needed.
-    #[error("--memory {}: this is not enough; raise the limit, use fewer --threads, or use a shorter trace", size(*.0))]
-    Exceeded(u64),
-    /// The group's end was near.
-    #[error(
-        "out of memory: the control group may hold {}, which is not enough; raise its limit, use fewer --threads, \
-         or use a shorter trace",
-        size(*.0)
-    )]
-    Group(u64),
-    /// The system would have had no more.
-    #[error(
-        "out of memory: 70 % of what was free, {}, is not enough; free memory, or allow more by --memory, use \
-         fewer --threads, or use a shorter trace",
-        size(*.0)
-    )]
-    Free(u64),
-    /// What must be in memory is more, before any work.
-    #[error(
-        "{limit}: opened traces hold {}, and buffers of events, open rows and leaves of states need {}, {} and {} more \
-         at least; raise the limit to {}, use fewer --threads, or fewer traces",
-        size(*.opened), size(*.buffers), size(*.rows), size(*.leaves), size(*.needed)
-    )]
-    Parts {
-        /// The limit.
-        limit: Limit,
-        /// Bytes that the process holds once the traces are open.
-        opened: u64,
-        /// Bytes of buffers of events.
-        buffers: u64,
-        /// Bytes of open rows.
-        rows: u64,
-        /// Bytes of leaves.
-        leaves: u64,
-        /// The limit that has room for them.
-        needed: u64,
-    },
-    /// The results would be more, before the first of them.
-    #[error(
-        "{limit}: {} need {} beside the {} that are held; raise the limit to {}, or {}",
-        subject(*.of), size(*.results), size(*.held), size(*.needed), remedy(*.of)
-    )]
-    Results {
-        /// The limit.
-        limit: Limit,
-        /// What they are made of.
-        of: ResultsOf,
-        /// Bytes that they need.
-        results: u64,
-        /// Bytes of all else, with the least of leaves.
-        held: u64,
-        /// The limit that has room for them.
-        needed: u64,
-    },
-    /// States gave way to a file, which failed.
-    #[error("{0}")]
-    Spill(SpillError),
-    /// States are in a file, which has other bytes than were written.
-    #[error("{0}")]
-    Damaged(String),
-    /// The system does not report how much is held.
-    #[error("--memory: this system does not report how much memory a process holds; leave the option out")]
-    Unknown,
-    /// There is no thread to look.
-    #[error("out of memory: the system gives no thread to watch the limit; raise its limits, or use fewer --threads")]
-    Unwatched,
-}
-
-impl From<Limit> for MemoryError {
-    fn from(limit: Limit) -> Self {
-        match limit {
-            Limit::Asked(bytes) => MemoryError::Exceeded(bytes),
-            Limit::Group(bytes) => MemoryError::Group(bytes),
-            Limit::Free(bytes) => MemoryError::Free(bytes),
-        }
-    }
-}
-
-/// Whatever needs the memory.
-fn subject(of: ResultsOf) -> String {
-    match of {
-        ResultsOf::Executions(executions) => format!("the results of {executions} executions"),
-        ResultsOf::Paths(executions) => format!("the paths of {executions} executions"),
-        ResultsOf::HeldUp { executions, .. } => format!("the threads that delayed {executions} executions"),
-        ResultsOf::Operations { operations, .. } => {
-            format!("patterns in {operations} system calls and user-space events")
-        }
-    }
-}
-
-/// What else would help.
-fn remedy(of: ResultsOf) -> &'static str {
-    match of {
-        ResultsOf::Executions(_) | ResultsOf::HeldUp { .. } => "choose a --task with fewer executions",
-        ResultsOf::Paths(_) | ResultsOf::Operations { .. } => "use a shorter trace",
-    }
-}
-
-/// A size as one would type it.
-fn size(bytes: u64) -> String {
-    quantity::exact(i64::try_from(bytes).unwrap_or(i64::MAX), quantity::SIZE)
-}
-
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -172,13 +70,15 @@ impl fmt::Display for Limit {
 }
 
 /// Run `job`, which looks at `cancel`, within a limit.
-pub fn within<T>(limit: Option<Limit>, cancel: &Cancel, job: impl FnOnce() -> T) -> Result<T, MemoryError> {
+pub fn within<T>(limit: Option<Limit>, ctx: &Ctx, job: impl FnOnce() -> T) -> Result<T, MemoryError> {
+    let cancel = &ctx.cancel;
+    let exceeded = |limit: Limit| MemoryError::Exceeded { limit, stage: ctx.progress.stage() };
     let ended = |result: T| cancel.failure().cloned().map_or(Ok(result), Err);
     let Some(limit) = limit else { return ended(job()) };
     let most = limit.bytes();
     let is_given = !matches!(limit, Limit::Free(_));
     match held() {
-        Some(bytes) if bytes > most => return Err(limit.into()),
+        Some(bytes) if bytes > most => return Err(exceeded(limit)),
         None if is_given => return Err(MemoryError::Unknown),
         None => return ended(job()),
         Some(_) => {}
@@ -187,12 +87,18 @@ pub fn within<T>(limit: Option<Limit>, cancel: &Cancel, job: impl FnOnce() -> T)
     std::thread::scope(|scope| {
         let watch = || {
             watched.enter(Stage::Watching);
-            let mut next = PAUSES.0;
+            let (mut next, mut trimmed) = (PAUSES.0, Instant::now());
             while !watched.has_ended_within(next) {
-                let Some(left) = left(most) else {
-                    cancel.fail(limit.into());
+                let Some(mut left) = left(most) else {
+                    cancel.fail(exceeded(limit));
                     return;
                 };
+                if left < most / LEFT_OF && trimmed.elapsed() >= TRIM_PAUSE {
+                    return_free_memory();
+                    left = most.saturating_sub(held().unwrap_or(0));
+                    cancel.ask_for_memory((most / LEFT_OF).saturating_sub(left));
+                    trimmed = Instant::now();
+                }
                 next = pause(left);
             }
         };
@@ -367,28 +273,36 @@ mod tests {
 
     #[test]
     fn what_takes_too_much_is_cancelled() {
-        let cancel = Cancel::default();
+        let ctx = Ctx::new(1);
+        ctx.progress.enter("reading", 0);
+        let cancel = &ctx.cancel;
         let bytes = held().unwrap() + (256 << 20);
         let limit = Limit::Asked(bytes);
-        let started = std::time::Instant::now();
-        let result = within(Some(limit), &cancel, || {
+        let started = Instant::now();
+        let mut asked = 0;
+        let result = within(Some(limit), &ctx, || {
             let mut kept: Vec<Vec<u8>> = Vec::new();
             while !cancel.is_cancelled() && started.elapsed().as_secs() < 60 {
                 kept.push(black_box(vec![1; 1 << 20]));
                 std::thread::sleep(Duration::from_micros(200));
+                asked = asked.max(cancel.memory_asked_for());
             }
             kept.len()
         });
-        assert_eq!(result, Err(MemoryError::Exceeded(bytes)));
-        assert_eq!(within(Some(Limit::Asked(u64::MAX)), &Cancel::default(), || 7), Ok(7));
-        assert_eq!(within(Some(Limit::Asked(1)), &Cancel::default(), || 7), Err(MemoryError::Exceeded(1)));
-        assert_eq!(within(Some(Limit::Group(1 << 10)), &Cancel::default(), || 7), Err(MemoryError::Group(1 << 10)));
-        // It has a sentence of its own, as no option named it.
-        assert_eq!(within(Some(Limit::Free(1)), &Cancel::default(), || 7), Err(MemoryError::Free(1)));
+        assert_eq!(result, Err(MemoryError::Exceeded { limit, stage: "reading" }));
+        assert!((1..=bytes / LEFT_OF).contains(&asked), "{asked} bytes were asked for before");
+        assert_eq!(within(Some(Limit::Asked(u64::MAX)), &Ctx::new(1), || 7), Ok(7));
+        for limit in [Limit::Asked(1), Limit::Group(1 << 10), Limit::Free(1)] {
+            let error = within(Some(limit), &Ctx::new(1), || 7).unwrap_err();
+            assert_eq!(error, MemoryError::Exceeded { limit, stage: "" });
+            assert_eq!(error.to_string().contains("--memory 1B:"), limit == Limit::Asked(1), "{error}");
+        }
         assert!(
             pause(0) == PAUSES.0 && pause(u64::MAX) == PAUSES.1 && pause(160 << 20) == Duration::from_micros(10_240)
         );
-        assert!(MemoryError::Exceeded(512 << 20).to_string().contains("512MiB"));
+        let (limit, stage) = (Limit::Asked(512 << 20), "paths");
+        let error = MemoryError::Exceeded { limit, stage }.to_string();
+        assert!(error.starts_with("--memory 512MiB: this is not enough for the critical paths"), "{error}");
         // Freed blocks below one that is held stay in the process until they are asked for.
         #[cfg(target_env = "gnu")]
         {
@@ -423,6 +337,7 @@ mod tests {
         assert_eq!(of("0::/elsewhere\n"), Some(500));
         assert_eq!(of("other\n"), None);
         assert!(Limit::new(Some(1)) == Some(Limit::Asked(1)) && Limit::Group(800).bytes() == 700);
-        assert!(MemoryError::from(Limit::Group(1 << 30)).to_string().contains("1GiB"));
+        let error = MemoryError::Exceeded { limit: Limit::Group(1 << 30), stage: "" };
+        assert!(error.to_string().contains("1GiB"), "{error}");
     }
 }

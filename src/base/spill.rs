@@ -118,6 +118,11 @@ impl SpillFile {
         &self.folder
     }
 
+    /// Another file in the same folder; `None` where that is memory, or has no room for a file.
+    pub fn another(&self) -> Option<File> {
+        if self.in_memory { None } else { tempfile::tempfile_in(&self.folder).ok() }
+    }
+
     fn extent(&self) -> MutexGuard<'_, Extent> {
         self.extent.lock().unwrap_or_else(PoisonError::into_inner)
     }

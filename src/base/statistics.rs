@@ -181,9 +181,14 @@ pub fn upper_normal(share: f64) -> f64 {
 
 /// The `percent`th percentile by nearest rank of an ascending list; `None` of an empty one.
 pub fn nearest_rank(sorted: &[i64], percent: f64) -> Option<i64> {
+    sorted.get(nearest_rank_of(sorted.len(), percent)).copied()
+}
+
+/// The position of the `percent`th percentile by nearest rank in an ascending list of so many; 0 in an empty one.
+pub fn nearest_rank_of(count: usize, percent: f64) -> usize {
     // The small term undoes what the product of an inexact percentage (99.9) may have added.
-    let rank = (percent * sorted.len() as f64 / 100.0 - 1e-9).ceil().max(1.0) as usize;
-    sorted.get(rank.min(sorted.len()).checked_sub(1)?).copied()
+    let rank = (percent * count as f64 / 100.0 - 1e-9).ceil().max(1.0) as usize;
+    rank.min(count).saturating_sub(1)
 }
 
 /// Integer division rounded to the nearest, halves away from zero; zero when dividing by zero.

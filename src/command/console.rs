@@ -3,6 +3,7 @@
 use crate::base::ctx::Ctx;
 use crate::base::file::Output;
 use crate::base::heap::HeldPart;
+use crate::base::large_blocks;
 use crate::view::stderr::say;
 use crate::view::text::{Glyphs, Page};
 use anyhow::Context;
@@ -67,7 +68,9 @@ impl<'a> Console<'a> {
         if !std::io::stderr().is_terminal() {
             return job(self.ctx);
         }
-        let style = indicatif::ProgressStyle::with_template("{msg} {bar:30} {percent}%").context("progress line")?;
+        let style = |template| indicatif::ProgressStyle::with_template(template).context("progress line");
+        // How long a stage without units takes is not known.
+        let (measured, unmeasured) = (style("{msg} {bar:30} {percent}%, {eta} left")?, style("{msg}")?);
         std::thread::scope(|scope| {
             let (done, ended) = mpsc::channel::<()>();
             let progress = Arc::clone(&self.ctx.progress);
@@ -75,10 +78,16 @@ impl<'a> Console<'a> {
                 if ended.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
-                let bar = indicatif::ProgressBar::new(0).with_style(style);
+                let (bar, mut shown) = (indicatif::ProgressBar::new(0), ("", false));
                 while ended.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout) {
-                    bar.set_message(progress.stage());
-                    bar.set_length(progress.total.load(Relaxed));
+                    let (stage, total) = (progress.stage(), progress.total.load(Relaxed));
+                    if shown != (stage, total > 0) {
+                        shown = (stage, total > 0);
+                        bar.set_style(if total > 0 { measured.clone() } else { unmeasured.clone() });
+                        bar.set_message(stage);
+                        bar.reset();
+                    }
+                    bar.set_length(total);
                     bar.set_position(progress.done.load(Relaxed));
                 }
                 bar.finish_and_clear();
@@ -110,6 +119,9 @@ impl<'a> Console<'a> {
         self.stage("write");
         if !self.timings {
             return;
+        }
+        if let bytes @ 1.. = large_blocks::most_in_file() {
+            say(&format!("{:>10} {} kB in a file", "large", bytes.div_ceil(1024)));
         }
         let replayed = self.ctx.progress.replayed.load(Relaxed);
         if replayed > 0 {

@@ -183,7 +183,7 @@ impl Analyst {
         }
         let ctx = &self.limited(ctx);
         let session = &mut self.session;
-        let recorded = memory::within(self.memory, &ctx.cancel, || session.history(ctx))??;
+        let recorded = memory::within(self.memory, ctx, || session.history(ctx))??;
         Ok(Arc::clone(self.history.insert(Arc::new(recorded))))
     }
 
@@ -191,7 +191,7 @@ impl Analyst {
     fn mine(&mut self, ctx: &Ctx) -> anyhow::Result<Arc<Mining>> {
         let ctx = &self.limited(ctx);
         let (session, task) = (&mut self.session, self.task.as_deref());
-        let mining = memory::within(self.memory, &ctx.cancel, || session.mine(task, &self.places, ctx))??;
+        let mining = memory::within(self.memory, ctx, || session.mine(task, &self.places, ctx))??;
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).merge(&mining.notices);
         self.mined = Some(Arc::clone(&mining));
         Ok(mining)
@@ -204,7 +204,7 @@ impl Analyst {
         let ctx = &self.limited(ctx);
         let tasks: Vec<&str> = self.task.as_deref().into_iter().collect();
         let (session, places) = (&mut self.session, &self.places);
-        memory::within(self.memory, &ctx.cancel, || {
+        memory::within(self.memory, ctx, || {
             let writer = match session {
                 Session::Traces(traces) => traces.build(&tasks, places, ctx)?,
                 Session::Run(run) => run.build(&[], ctx)?,
@@ -233,7 +233,7 @@ impl Backend for Analyst {
         let ctx = &self.limited(ctx);
         let wanted = task.map(str::to_owned).or_else(|| self.task.clone());
         let session = &mut self.session;
-        let model = memory::within(self.memory, &ctx.cancel, || {
+        let model = memory::within(self.memory, ctx, || {
             let model = session.model(wanted.as_deref(), &self.places, &[], ctx)?;
             session::rename(model, &self.renamed, ctx)
         })??;
@@ -254,7 +254,7 @@ impl Backend for Analyst {
         traces.iter().try_for_each(|trace| within_reach(&trace.path))?;
         let places = places(&traces, &groups.symbols);
         let options = super::open_options(&self.input, LeafChecks::AtOpening);
-        let (session, model) = memory::within(self.memory, &ctx.cancel, || {
+        let (session, model) = memory::within(self.memory, ctx, || {
             let mut session = Session::open(&traces, &options, ctx)?;
             let model = session.model(task, &places, &[], ctx)?;
             anyhow::Ok((session, session::rename(model, &self.renamed, ctx)?))
@@ -278,7 +278,7 @@ impl Backend for Analyst {
         request: &compare::ComparisonRequest,
         ctx: &Ctx,
     ) -> anyhow::Result<Comparison> {
-        memory::within(self.memory, &ctx.cancel, || session::compare(model, request, ctx))?
+        memory::within(self.memory, ctx, || session::compare(model, request, ctx))?
     }
 
     fn anomalies(&mut self, settings: &Settings, ctx: &Ctx) -> anyhow::Result<AnomalyReport> {
@@ -293,7 +293,7 @@ impl Backend for Analyst {
     fn survey(&mut self, ctx: &Ctx) -> anyhow::Result<Vec<TaskSummary>> {
         let ctx = &self.limited(ctx);
         let (session, places) = (&mut self.session, &self.places);
-        memory::within(self.memory, &ctx.cancel, || match session {
+        memory::within(self.memory, ctx, || match session {
             Session::Traces(traces) => {
                 let TraceSurvey { survey, discovered, .. } = traces.survey(Invariants::Assumed, places, ctx)?;
                 let names = traces.found().iter().map(|task| &task.name).chain(&discovered);
@@ -312,7 +312,7 @@ impl Backend for Analyst {
     fn timelines(&mut self, executions: &[ExecutionId], ctx: &Ctx) -> anyhow::Result<Arc<Model>> {
         let ctx = &self.limited(ctx);
         let (session, task) = (&mut self.session, self.task.as_deref());
-        let model = memory::within(self.memory, &ctx.cancel, || {
+        let model = memory::within(self.memory, ctx, || {
             let model = session.model(task, &self.places, executions, ctx)?;
             session::rename(model, &self.renamed, ctx)
         })??;
@@ -327,7 +327,7 @@ impl Backend for Analyst {
     fn overview(&mut self, span: Option<Span>, ctx: &Ctx) -> anyhow::Result<RecordingOverview> {
         let recorded = self.recorded(ctx)?;
         let span = span.unwrap_or(recorded.history.window());
-        memory::within(self.memory, &ctx.cancel, || Ok(recorded.overview(span, OVERVIEW_CELLS, ctx)?))?
+        memory::within(self.memory, ctx, || Ok(recorded.overview(span, OVERVIEW_CELLS, ctx)?))?
     }
 
     fn export(&mut self, what: &Exported, ctx: &Ctx) -> anyhow::Result<Vec<u8>> {

@@ -221,6 +221,7 @@ fn ask(question: &dyn Question) -> anyhow::Result<u8> {
     }
     // Its file for states that memory has no room for must be open before the sandbox begins.
     let budget = Budget { leaves: input.leaf_memory, ..Budget::new(limit) };
+    budget.bound_large_blocks(limit);
     let signals = question.files().output.and_then(|_| EndSignals::take().ok());
     let output = question.files().output.map(opened).transpose()?;
     temporary::prepare(question.traces().iter().map(|trace| input::temporary_files(&trace.path)).sum());
@@ -271,10 +272,10 @@ fn answer(
     let mut console = Console::new(ctx, output, question.input().timings);
     let outcome = if question.is_interface() {
         // Its jobs watch the limit one by one.
-        let session = memory::within(ctx.memory, &ctx.cancel, || open(question, checks, &mut console))??;
+        let session = memory::within(ctx.memory, ctx, || open(question, checks, &mut console))??;
         question.run(session, &mut console)?
     } else {
-        memory::within(ctx.memory, &ctx.cancel, || {
+        memory::within(ctx.memory, ctx, || {
             let session = open(question, checks, &mut console)?;
             question.run(session, &mut console)
         })??

@@ -13,8 +13,7 @@ use crate::analysis::executions::Execution;
 use crate::analysis::hops::Hops;
 use crate::analysis::outline::Outline;
 use crate::analysis::path::{self, PathSegment};
-use crate::base::block_list::BlockList;
-use crate::base::budget::Budget;
+use crate::base::block_list::{BlockList, BlockRoom};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::memory::MemoryError;
 use crate::base::packed::{self, packed};
@@ -91,10 +90,7 @@ pub(super) fn explain(
         outline: Outline::default(),
         hops: Hops::default(),
         contributions: 0,
-        chunks: BlockList::new(
-            ctx.budget.as_ref().map_or(u64::MAX, Budget::for_paths),
-            ctx.budget.as_ref().and_then(|budget| budget.file.clone()),
-        ),
+        chunks: BlockList::new(&BlockRoom::of(ctx)),
     };
     let order = |number: usize| match timelines.contains(&ExecutionId::at(number)) {
         true => TimeOrder::Kept,
@@ -129,7 +125,7 @@ impl ExplainedExecutions {
                 (held.node, held.hop) = (ids[held.node.index()], hop_ids[held.hop.index()]);
             }
         }
-        self.chunks.push(packed::bytes_of(&chunk.executions))
+        self.chunks.push(&mut packed::bytes_of(&chunk.executions))
     }
 }
 

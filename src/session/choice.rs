@@ -15,6 +15,7 @@ use crate::analysis::derived;
 use crate::analysis::executions::{MarksByTask, PairingRule};
 use crate::analysis::symbols::files::SymbolPaths;
 use crate::base::ctx::Ctx;
+use crate::base::span_list::SpanRoom;
 use crate::compare::{self, Comparison, GroupsOrigin};
 use crate::event::derived::Derived;
 use crate::event::profile::ProfileTask;
@@ -147,7 +148,8 @@ impl Traces {
     ) -> anyhow::Result<Vec<MarkedLoop>> {
         let programs = Programs::new(&pass.timeline, None);
         let places = &self.with_recorded(places);
-        let (loops, _) = candidates::loops(&pass.timeline, &programs, &pass.stacks, places, ctx)?;
+        let room = SpanRoom::of(ctx);
+        let (loops, _) = candidates::loops(&pass.timeline, &programs, &pass.stacks, places, &room, ctx)?;
         let mut marked = Vec::new();
         for candidate in loops.into_values().flatten() {
             let definition = candidate.definition(None);

@@ -14,7 +14,7 @@ use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::{derived, functions};
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
-use crate::base::time::Span;
+use crate::base::span_list::{SpanList, SpanRoom};
 use crate::event::derived::Derived;
 use crate::event::task::{Asked, Pairing, TaskDefinition};
 use crate::model::choice::{ChosenBy, ExecutionKind, TaskChoice};
@@ -93,20 +93,25 @@ fn is_connection(task: &TaskDefinition) -> bool {
 struct Connections {
     task: usize,
     rule: PairingRule,
-    by_program: BTreeMap<String, Vec<Span>>,
+    by_program: BTreeMap<String, SpanList>,
 }
 
 impl Connections {
     /// Those that were recorded; `None` where there are none.
-    fn of(pass: &KernelPass, own: OwnTasks<'_>, programs: &Programs) -> anyhow::Result<Option<Connections>> {
+    fn of(
+        pass: &KernelPass,
+        own: OwnTasks<'_>,
+        programs: &Programs,
+        room: &SpanRoom,
+    ) -> anyhow::Result<Option<Connections>> {
         let Some(task) = pass.begun().find(|at| *at < own.pairs && is_connection(&pass.tasks[*at])) else {
             return Ok(None);
         };
         let rule = pass.rule(task)?;
-        let mut by_program: BTreeMap<String, Vec<Span>> = BTreeMap::new();
+        let mut by_program: BTreeMap<String, SpanList> = BTreeMap::new();
         for one in executions::pair(&pass.timeline, task as u32, &rule, &mut Notices::default()) {
             if let Some(name) = programs.name_of(one.thread) {
-                by_program.entry(name.to_owned()).or_default().push(one.span);
+                by_program.entry(name.to_owned()).or_insert_with(|| SpanList::new(room)).push(one.span);
             }
         }
         Ok(Some(Connections { task, rule, by_program }))
@@ -127,7 +132,7 @@ impl Connections {
             let kind = ExecutionKind::Connections;
             let mut choice = choice.clone();
             if let Some(shown) = choice.programs.first_mut() {
-                let spans = (pass.timeline.span(), spans.as_slice());
+                let spans = (pass.timeline.span(), spans);
                 *shown = program_task(&first.program, first.is_recorded, kind, name.clone(), spans);
             }
             (choice.whose, choice.why) = (Some((first.program.clone(), kind)), why_of_kind(kind).to_owned());
@@ -145,6 +150,7 @@ impl Connections {
 
 /// What may be tried where the program's own events delimit nothing.
 pub(super) fn trials(pass: &KernelPass, own: OwnTasks<'_>, with: SymbolsAndCtx<'_>) -> anyhow::Result<Trials> {
+    with.ctx.progress.enter("tasks", 0);
     let timeline = &pass.timeline;
     let within = own.process.map(|process| pass.threads_of(process)).transpose()?;
     let programs = Programs::new(timeline, within.as_deref());
@@ -153,11 +159,12 @@ pub(super) fn trials(pass: &KernelPass, own: OwnTasks<'_>, with: SymbolsAndCtx<'
         .get(own.pairs)
         .map(|names| (functions::pair(timeline, own.pairs as u32, &mut Notices::default()), names));
     let functions = called.as_ref().map(|(called, names)| (called.as_slice(), *names));
-    let sources = CandidateSources { timeline, stacks: &pass.stacks, symbol_paths: with.places, functions };
+    let room = &SpanRoom::of(with.ctx);
+    let sources = CandidateSources { timeline, stacks: &pass.stacks, symbol_paths: with.places, functions, room };
     let found = candidates::candidates(sources, &programs, with.ctx)?;
     let shown = found.iter().filter_map(|program| program.often.first()).take(PROGRAMS);
     let shown: Vec<_> = shown.map(|candidate| candidate.about.clone()).collect();
-    let connections = Connections::of(pass, own, &programs)?;
+    let connections = Connections::of(pass, own, &programs, room)?;
     let mut by_program = Trials::new();
     for (at, program) in found.iter().enumerate() {
         let choice = |candidate: &Candidate| TaskChoice {

@@ -22,7 +22,7 @@ pub struct StackLines(LineStore<StackChange>);
 #[derive(Debug)]
 pub struct StackLinesBuilder {
     rows: LineStoreBuilder<StackChange>,
-    /// Where the timeline keeps its own leaves, if memory has no room for them.
+    /// Where the timeline keeps leaves that memory has no room for.
     pool: Option<Arc<LeafPool>>,
 }
 

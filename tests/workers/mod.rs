@@ -131,14 +131,8 @@ fn results(sources: &[Source], engine: EngineOptions, seal_every: usize, rows_by
     let words: Vec<&str> =
         (0..history.texts.len()).map(|i| history.texts.get(whyslow::base::names::NameId::at(i))).collect();
     let summary = history.summary(work).unwrap();
-    // Segments: all states of all threads, the longest first.
-    let longest = history
-        .lines(
-            "threads/*/state",
-            &Time::Longest(Longest { span: history.window(), count: 1 << 20, value: None }),
-            &work.cancel,
-        )
-        .unwrap();
+    let longest = Time::Longest(Longest { span: history.window(), count: 1 << 20, value: None });
+    let longest = history.lines("threads/*/state", &longest, &work.cancel).unwrap();
     let usage = |focus| Usage::read(&traces, &[], focus, &engine, work).unwrap();
     let json = |table: &StatsTable| serde_json::to_string(table).unwrap();
     let ((running, ran), (moving, moved)) = (usage(Focus::Running), usage(Focus::Transfers));

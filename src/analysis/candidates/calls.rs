@@ -8,9 +8,10 @@ use super::programs::Programs;
 use super::tails::{Candidate, TaskSpans, ranked};
 use crate::analysis::executions::Execution;
 use crate::analysis::functions::{FunctionNames, called};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
-use crate::base::statistics::nearest_rank;
-use crate::base::time::{Ns, Span};
+use crate::base::span_list::{SpanList, SpanRoom};
+use crate::base::statistics::nearest_rank_of;
 use crate::event::derived::Derived;
 use crate::event::errno;
 use crate::model::choice::ExecutionKind;
@@ -20,53 +21,64 @@ use foldhash::HashMap;
 use std::collections::BTreeMap;
 
 /// Calls of one name.
-#[derive(Default)]
 struct CallSpans {
-    succeeded: Vec<Span>,
-    failed: Vec<Span>,
+    succeeded: SpanList,
+    failed: SpanList,
 }
 
 impl CallSpans {
+    fn new(room: &SpanRoom) -> CallSpans {
+        CallSpans { succeeded: SpanList::new(room), failed: SpanList::new(room) }
+    }
+
     /// Those that may be compared with each other: calls that failed at once are no fast ones.
-    fn comparable(mut self) -> Vec<Span> {
+    fn comparable(mut self) -> SpanList {
         if self.succeeded.is_empty() {
             return self.failed;
         }
-        let mut durations: Vec<Ns> = self.succeeded.iter().map(|span| span.len()).collect();
-        durations.sort_unstable();
-        let usual = nearest_rank(&durations, 50.0).unwrap_or(0);
-        self.succeeded.extend(self.failed.into_iter().filter(|span| span.len() > usual));
+        if !self.failed.is_empty() {
+            let [usual] = self.succeeded.lengths_at([nearest_rank_of(self.succeeded.len(), 50.0)]);
+            self.failed.all().filter(|span| span.len() > usual).for_each(|span| self.succeeded.push(span));
+        }
         self.succeeded
     }
 }
 
 /// System calls by program. Those in which some thread's loop waits for its next iteration come after those in which no
 /// loop of the program waits.
-pub fn calls(timeline: &Timeline, programs: &Programs, loops: &LoopSites) -> BTreeMap<usize, Vec<Candidate>> {
-    let (mut tasks, mut idle) = (TaskSpans::new(), TaskSpans::new());
+pub fn calls(
+    timeline: &Timeline,
+    programs: &Programs,
+    loops: &LoopSites,
+    room: &SpanRoom,
+    ctx: &Ctx,
+) -> Result<BTreeMap<usize, Vec<Candidate>>, Cancelled> {
+    let (mut tasks, mut idle) = (TaskSpans::new(room), TaskSpans::new(room));
     let reader = timeline.reader(Asker::Tasks);
     for id in (0..timeline.threads().len()).map(ThreadId::at) {
+        ctx.cancel.check()?;
         let Some((program, thread)) = programs.program(id).zip(programs.thread_name(id)) else { continue };
         let mut own: HashMap<NameId, CallSpans> = HashMap::default();
         for call in reader.calls(id).all() {
             let Some(ret) = call.ret else { continue };
-            let of_name = own.entry(call.name).or_default();
+            let of_name = own.entry(call.name).or_insert_with(|| CallSpans::new(room));
             let spans = if errno::failed(ret) { &mut of_name.failed } else { &mut of_name.succeeded };
             spans.push(call.span);
         }
         for (call, spans) in own {
             let name = timeline.names().get(call);
             let of = if is_site(loops, program, thread, name) { &mut idle } else { &mut tasks };
-            of.entry((program, Derived::Call(name.to_owned()))).or_default().extend(spans.comparable());
+            of.of(program, Derived::Call(name.to_owned())).append(spans.comparable());
         }
     }
-    idle.retain(|task, _| !tasks.contains_key(task));
+    idle.without(&tasks);
     let ranked = |tasks| ranked(programs, timeline.span(), ExecutionKind::SystemCalls, tasks);
     let mut all = ranked(tasks);
     for (program, candidates) in ranked(idle) {
         all.entry(program).or_default().extend(candidates);
     }
-    all
+    ctx.cancel.check()?;
+    Ok(all)
 }
 
 /// Functions whose calls were recorded, by program.
@@ -75,13 +87,14 @@ pub fn functions(
     programs: &Programs,
     executions: &[Execution],
     functions: &FunctionNames,
+    room: &SpanRoom,
 ) -> BTreeMap<usize, Vec<Candidate>> {
-    let mut tasks = TaskSpans::new();
+    let mut tasks = TaskSpans::new(room);
     for execution in executions {
         let Some(function) = timeline.mark(execution.begin).and_then(|begin| called(timeline, begin)) else { continue };
         let Some(program) = programs.program(execution.thread) else { continue };
         let task = Derived::Named(functions.name(function).to_owned());
-        tasks.entry((program, task)).or_default().push(execution.span);
+        tasks.of(program, task).push(execution.span);
     }
     ranked(programs, timeline.span(), ExecutionKind::FunctionCalls, tasks)
 }
@@ -89,13 +102,16 @@ pub fn functions(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::time::{Ns, Span};
 
     #[test]
     fn failed_calls_are_no_fast_ones() {
-        let spans = |all: &[Ns]| all.iter().map(|ns| Span::of_ns(5, 5 + ns)).collect::<Vec<_>>();
+        let room = SpanRoom::of(&Ctx::new(1));
         let durations = |failed: &[Ns], succeeded: &[Ns]| {
-            let comparable = CallSpans { succeeded: spans(succeeded), failed: spans(failed) }.comparable();
-            comparable.iter().map(|span| span.len()).collect::<Vec<_>>()
+            let mut calls = CallSpans::new(&room);
+            failed.iter().for_each(|ns| calls.failed.push(Span::of_ns(5, 5 + ns)));
+            succeeded.iter().for_each(|ns| calls.succeeded.push(Span::of_ns(5, 5 + ns)));
+            calls.comparable().all().map(Span::len).collect::<Vec<_>>()
         };
         assert_eq!(durations(&[1, 2, 90], &[30, 10, 20]), [30, 10, 20, 90]);
         assert_eq!(durations(&[1, 2], &[]), [1, 2]);

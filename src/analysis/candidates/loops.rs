@@ -11,6 +11,7 @@ use crate::analysis::iterations::waits;
 use crate::analysis::stack_tables::LazyStackTables;
 use crate::analysis::symbols::files::SymbolPaths;
 use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::span_list::{SpanList, SpanRoom};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::derived::{Derived, WaitIterations};
 use crate::model::choice::ExecutionKind;
@@ -31,15 +32,20 @@ pub struct LoopSite {
 }
 
 /// The iterations around the waits at one site.
-#[derive(Default)]
 struct LoopIterations {
     /// From one wait to the next.
-    spans: Vec<Span>,
+    spans: SpanList,
     waits: usize,
     /// How long they waited in all.
     waited: Ns,
     /// The end of the last wait of the thread that is being read.
     last_end: Option<Timestamp>,
+}
+
+impl LoopIterations {
+    fn new(room: &SpanRoom) -> LoopIterations {
+        LoopIterations { spans: SpanList::new(room), waits: 0, waited: 0, last_end: None }
+    }
 }
 
 /// The sites of all loops.
@@ -56,18 +62,18 @@ pub fn loops(
     programs: &Programs,
     stacks: &LazyStackTables,
     symbol_paths: &SymbolPaths,
+    room: &SpanRoom,
     ctx: &Ctx,
 ) -> Result<(BTreeMap<usize, Vec<Candidate>>, LoopSites), Cancelled> {
-    let found = found(timeline, programs, stacks, symbol_paths, ctx)?;
+    let found = found(timeline, programs, stacks, symbol_paths, room, ctx)?;
     let sites = most_waited(&found);
-    let mut tasks = TaskSpans::new();
+    let mut tasks = TaskSpans::new(room);
     for (site, iterations) in found.into_iter().filter(|(site, _)| sites.contains(site)) {
-        let mut durations: Vec<Ns> = iterations.spans.iter().map(|span| span.len()).collect();
-        let tail = Tail::of(&mut durations);
+        let tail = Tail::of(&iterations.spans);
         // Iterations that all take equally long raise no question.
-        if durations.len() >= ENOUGH && tail.excess >= tail.median.saturating_mul(tail.count as Ns) {
+        if iterations.spans.len() >= ENOUGH && tail.excess >= tail.median.saturating_mul(tail.count as Ns) {
             let task = WaitIterations { call: site.call, thread: Some(site.thread) };
-            tasks.insert((site.program, Derived::Iterations(task)), iterations.spans);
+            *tasks.of(site.program, Derived::Iterations(task)) = iterations.spans;
         }
     }
     Ok((ranked(programs, timeline.span(), ExecutionKind::Iterations, tasks), sites))
@@ -79,6 +85,7 @@ fn found(
     programs: &Programs,
     stacks: &LazyStackTables,
     symbol_paths: &SymbolPaths,
+    room: &SpanRoom,
     ctx: &Ctx,
 ) -> Result<BTreeMap<LoopSite, LoopIterations>, Cancelled> {
     let reader = timeline.reader(Asker::Tasks);
@@ -91,29 +98,28 @@ fn found(
     for id in (0..timeline.threads().len()).map(ThreadId::at) {
         let named = programs.thread_name(id).filter(|name| !name.is_empty());
         let Some((program, thread)) = programs.program(id).zip(named) else { continue };
-        // Those of one thread at a time: together they may be more than all leaves.
-        let waits = waits(timeline, &reader, id);
         ctx.cancel.check()?;
-        if waits.len() < 2 {
-            continue;
-        }
         let mut own: HashMap<&str, LoopIterations> = HashMap::default();
-        for wait in waits.iter().filter(|wait| !wait.for_disk) {
+        let mut of_thread = 0_usize;
+        for wait in waits(timeline, &reader, id).inspect(|_| of_thread += 1).filter(|wait| !wait.for_disk) {
             let call = match &sites {
                 Some((sites, tables)) => tables.functions(sites, &reader, id, wait.span.start).next_back(),
                 None => wait.call.map(|call| timeline.names().get(call.name)),
             };
             let Some(call) = call else { continue };
-            let iterations = own.entry(call).or_default();
+            let iterations = own.entry(call).or_insert_with(|| LoopIterations::new(room));
             iterations.waits += 1;
             iterations.waited = iterations.waited.saturating_add(wait.span.len());
             let before = iterations.last_end.replace(wait.span.end);
-            iterations.spans.extend(before.map(|end| Span::new(end, wait.span.start)));
+            before.into_iter().for_each(|end| iterations.spans.push(Span::new(end, wait.span.start)));
+        }
+        if of_thread < 2 {
+            continue;
         }
         for (call, iterations) in own {
             let site = LoopSite { program, thread: thread.to_owned(), call: call.to_owned() };
-            let all = found.entry(site).or_default();
-            all.spans.extend(iterations.spans);
+            let all = found.entry(site).or_insert_with(|| LoopIterations::new(room));
+            all.spans.append(iterations.spans);
             all.waits += iterations.waits;
             all.waited = all.waited.saturating_add(iterations.waited);
         }

@@ -25,6 +25,7 @@ use super::functions::FunctionNames;
 use super::stack_tables::LazyStackTables;
 use super::symbols::files::SymbolPaths;
 use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::span_list::SpanRoom;
 use crate::event::derived::{ConversationSide, Derived};
 use crate::model::choice::ExecutionKind;
 use crate::state::timeline::Timeline;
@@ -89,6 +90,8 @@ pub struct CandidateSources<'a> {
     pub symbol_paths: &'a SymbolPaths,
     /// Calls of functions that were recorded.
     pub functions: Option<(&'a [Execution], &'a FunctionNames)>,
+    /// Memory for the executions of all tasks.
+    pub room: &'a SpanRoom,
 }
 
 /// The tasks of all programs, the most promising program first.
@@ -97,12 +100,12 @@ pub fn candidates(
     programs: &Programs,
     ctx: &Ctx,
 ) -> Result<Vec<ProgramCandidates>, Cancelled> {
-    let CandidateSources { timeline, stacks, symbol_paths, functions } = sources;
-    let mut exchanges = exchanges(timeline, programs, ctx)?;
-    let (mut loops, sites) = loops(timeline, programs, stacks, symbol_paths, ctx)?;
-    let mut calls = calls::calls(timeline, programs, &sites);
-    let mut functions =
-        functions.map_or_else(BTreeMap::new, |(called, names)| calls::functions(timeline, programs, called, names));
+    let CandidateSources { timeline, stacks, symbol_paths, functions, room } = sources;
+    let mut exchanges = exchanges(timeline, programs, room, ctx)?;
+    let (mut loops, sites) = loops(timeline, programs, stacks, symbol_paths, room, ctx)?;
+    let mut calls = calls::calls(timeline, programs, &sites, room, ctx)?;
+    let mut functions = functions
+        .map_or_else(BTreeMap::new, |(called, names)| calls::functions(timeline, programs, called, names, room));
     let mut all = Vec::new();
     for (at, program) in programs.all.iter().enumerate() {
         let mut own = ProgramCandidates { rank: program.rank, often: Vec::new(), seldom: Vec::new() };
@@ -127,16 +130,17 @@ pub fn candidates(
 fn exchanges(
     timeline: &Timeline,
     programs: &Programs,
+    room: &SpanRoom,
     ctx: &Ctx,
 ) -> Result<BTreeMap<usize, Vec<Candidate>>, Cancelled> {
-    let (mut served, mut asked) = (TaskSpans::new(), TaskSpans::new());
-    for (task, spans) in conversations::candidates(timeline, ctx)? {
+    let (mut served, mut asked) = (TaskSpans::new(room), TaskSpans::new(room));
+    for (task, spans) in conversations::candidates(timeline, room, ctx)? {
         let Some(program) = programs.position(&task.process) else { continue };
         let of = match task.side {
             ConversationSide::Serves => &mut served,
             ConversationSide::Calls => &mut asked,
         };
-        of.insert((program, Derived::Exchanges(task)), spans);
+        *of.of(program, Derived::Exchanges(task)) = spans;
     }
     let mut all = ranked(programs, timeline.span(), ExecutionKind::Requests, served);
     for (program, candidates) in ranked(programs, timeline.span(), ExecutionKind::Questions, asked) {

@@ -1,10 +1,11 @@
 //! The executions of tasks that could be asked about, and how much their slowest take beyond the usual.
 //!
 //! In: spans of executions by program and task. Out: a [`Candidate`] of each, the one with most extra time first. Cost:
-//! sorting the durations.
+//! some walks over the spans, which may be in the temporary file.
 
 use super::programs::{Programs, Rank};
-use crate::base::statistics::nearest_rank;
+use crate::base::span_list::{SpanList, SpanRoom};
+use crate::base::statistics::nearest_rank_of;
 use crate::base::time::{Ns, Span};
 use crate::event::derived::Derived;
 use crate::event::task::TaskDefinition;
@@ -39,30 +40,58 @@ impl Candidate {
     }
 }
 
-/// The slowest twentieth of some durations.
+/// The slowest twentieth of some executions.
 pub(super) struct Tail {
     /// The time that they take beyond the median.
     pub excess: Ns,
     pub count: usize,
     /// The median of all durations.
     pub median: Ns,
+    /// 99 of a hundred take at most this.
+    p99: Ns,
     /// The shortest of the slowest twentieth.
     least: Ns,
 }
 
 impl Tail {
-    /// Sorts the durations.
-    pub fn of(durations: &mut [Ns]) -> Tail {
-        durations.sort_unstable();
-        let median = nearest_rank(durations, 50.0).unwrap_or(0);
-        let slow = &durations[durations.len() - durations.len().div_ceil(20)..];
-        let excess = slow.iter().fold(0, |sum: Ns, d| sum.saturating_add(d - median));
-        Tail { excess, count: slow.len(), median, least: slow.first().copied().unwrap_or(0) }
+    /// Of these executions.
+    pub fn of(spans: &SpanList) -> Tail {
+        let all = spans.len();
+        let count = all.div_ceil(20);
+        let [median, p99, least] =
+            spans.lengths_at([nearest_rank_of(all, 50.0), nearest_rank_of(all, 99.0), all - count]);
+        let slower = spans.all().map(Span::len).filter(|ns| *ns > least);
+        let (slower, excess) =
+            slower.fold((0, 0), |(n, sum): (usize, Ns), ns| (n + 1, sum.saturating_add(ns - median)));
+        // Of those that take as long as the shortest of them some may be left out.
+        let equal = count.saturating_sub(slower) as Ns;
+        let excess = excess.saturating_add(equal.saturating_mul(least - median));
+        Tail { excess, count, median, p99, least }
     }
 }
 
 /// Spans of executions by program, a position, and task.
-pub(super) type TaskSpans = BTreeMap<(usize, Derived), Vec<Span>>;
+pub(super) struct TaskSpans {
+    tasks: BTreeMap<(usize, Derived), SpanList>,
+    room: SpanRoom,
+}
+
+impl TaskSpans {
+    /// None so far.
+    pub fn new(room: &SpanRoom) -> TaskSpans {
+        TaskSpans { tasks: BTreeMap::new(), room: room.clone() }
+    }
+
+    /// The executions of a task of a program.
+    pub fn of(&mut self, program: usize, task: Derived) -> &mut SpanList {
+        self.tasks.entry((program, task)).or_insert_with(|| SpanList::new(&self.room))
+    }
+
+    /// Without the tasks of another kind.
+    pub fn without(&mut self, others: &TaskSpans) {
+        self.tasks.retain(|task, _| !others.tasks.contains_key(task));
+    }
+}
 
 /// The candidates of one kind, by program; those with most extra time first. The name of a task that several programs
 /// have says whose it is.
@@ -74,8 +103,8 @@ pub(super) fn ranked(
 ) -> BTreeMap<usize, Vec<Candidate>> {
     let mut all: BTreeMap<usize, Vec<Candidate>> = BTreeMap::new();
     let mut owners: BTreeMap<Derived, usize> = BTreeMap::new();
-    tasks.keys().for_each(|(_, task)| *owners.entry(task.clone()).or_default() += 1);
-    for ((at, task), spans) in tasks {
+    tasks.tasks.keys().for_each(|(_, task)| *owners.entry(task.clone()).or_default() += 1);
+    for ((at, task), spans) in tasks.tasks {
         let Some(program) = programs.all.get(at) else { continue };
         let is_shared = owners.get(&task).is_some_and(|owners| *owners > 1) && !program.name.is_empty();
         let is_recorded = program.rank >= Rank::Command;
@@ -96,22 +125,21 @@ pub fn program_task(
     is_recorded: bool,
     kind: ExecutionKind,
     task: String,
-    (whole, spans): (Span, &[Span]),
+    (whole, spans): (Span, &SpanList),
 ) -> ProgramTask {
-    let mut durations: Vec<Ns> = spans.iter().map(|span| span.len()).collect();
-    let tail = Tail::of(&mut durations);
+    let tail = Tail::of(spans);
     let mut over_time = [0; CELLS];
-    for span in spans.iter().filter(|span| span.len() >= tail.least) {
-        let cell = &mut over_time[cell(whole, span)];
+    for span in spans.all().filter(|span| span.len() >= tail.least) {
+        let cell = &mut over_time[cell(whole, &span)];
         *cell = Ns::saturating_add(*cell, span.len() - tail.median);
     }
     ProgramTask {
         program: program.to_owned(),
         kind,
         task,
-        executions: durations.len(),
+        executions: spans.len(),
         p50_ns: tail.median,
-        p99_ns: nearest_rank(&durations, 99.0).unwrap_or(0),
+        p99_ns: tail.p99,
         tail_ns: tail.excess,
         over_time,
         is_recorded,
@@ -128,6 +156,7 @@ fn cell(whole: Span, span: &Span) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ctx::Ctx;
 
     #[test]
     fn cell_is_the_part_of_the_recording() {
@@ -138,10 +167,18 @@ mod tests {
         }
     }
 
+    fn tail(durations: impl Iterator<Item = Ns>) -> (Ns, usize, Ns, Ns, Ns) {
+        let mut spans = SpanList::new(&SpanRoom::of(&Ctx::new(1)));
+        durations.for_each(|ns| spans.push(Span::of_ns(5, 5 + ns)));
+        let tail = Tail::of(&spans);
+        (tail.excess, tail.count, tail.median, tail.p99, tail.least)
+    }
+
     #[test]
     fn tail_is_the_slowest_twentieth() {
-        let mut durations: Vec<Ns> = (1..=40).rev().collect();
-        let tail = Tail::of(&mut durations);
-        assert_eq!((tail.excess, tail.count, tail.median, tail.least), (19 + 20, 2, 20, 39));
+        assert_eq!(tail((1..=40).rev()), (19 + 20, 2, 20, 40, 39));
+        // Three of forty take as long as the shortest of the two slowest.
+        assert_eq!(tail((1..=37).chain([50, 50, 50])), (30 + 30, 2, 20, 50, 50));
+        assert_eq!(tail([].into_iter()), (0, 0, 0, 0, 0));
     }
 }

@@ -31,9 +31,10 @@ fn found(builder: &TimelineBuilder) -> (Vec<String>, Vec<String>) {
     let timeline = builder.sealed();
     let programs = Programs::new(&timeline, None);
     let (stacks, symbol_paths) = (LazyStackTables::default(), SymbolPaths::default());
-    let sources =
-        CandidateSources { timeline: &timeline, stacks: &stacks, symbol_paths: &symbol_paths, functions: None };
-    let all = candidates(sources, &programs, &Ctx::new(1)).unwrap();
+    let (ctx, symbol_paths) = (Ctx::new(1), &symbol_paths);
+    let room = &SpanRoom::of(&ctx);
+    let sources = CandidateSources { timeline: &timeline, stacks: &stacks, symbol_paths, functions: None, room };
+    let all = candidates(sources, &programs, &ctx).unwrap();
     let of = |kind: ExecutionKind| {
         let tasks = all.iter().flat_map(|program| program.often.iter().chain(&program.seldom));
         tasks.filter(|c| c.about.kind == kind).map(|c| c.about.task.clone()).collect()

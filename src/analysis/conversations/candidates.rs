@@ -4,12 +4,15 @@
 //! side asks, the one whose exchanges are much shorter than the time between them is proposed: most processes rest.
 //! Cost: linear in the calls that name descriptors.
 
-use super::{Certainty, Exchange, Finder, OfProcess, certainty, family};
+use super::exchanges::{ExchangeLog, Kept};
+use super::sockets::EndedConversations;
+use super::{Certainty, Finder, OfProcess, certainty, family};
 use crate::analysis::derived::tracers;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
-use crate::base::statistics::nearest_rank;
-use crate::base::time::{Ns, Span, Timestamp};
+use crate::base::span_list::{SpanList, SpanRoom};
+use crate::base::statistics::nearest_rank_of;
+use crate::base::time::{Ns, Timestamp};
 use crate::event::derived::{ConversationSide, Conversations};
 use crate::state::questions::Asker;
 use crate::state::timeline::Timeline;
@@ -19,18 +22,23 @@ use std::collections::BTreeMap;
 const SHORTER: Ns = 3;
 
 /// Exchanges of both sides of conversations: as a server, as a client.
-type BothSides = [Vec<Span>; 2];
+type BothSides = [SpanList; 2];
 
 /// The exchanges of each task, without those of tracers.
-pub fn candidates(timeline: &Timeline, ctx: &Ctx) -> Result<BTreeMap<Conversations, Vec<Span>>, Cancelled> {
+pub fn candidates(
+    timeline: &Timeline,
+    room: &SpanRoom,
+    ctx: &Ctx,
+) -> Result<BTreeMap<Conversations, SpanList>, Cancelled> {
     let left_out = tracers(timeline);
     let reader = timeline.reader(Asker::Tasks);
     let mut finder = Finder::new(timeline, &reader);
     let mut all: Vec<Option<OfProcess>> = Vec::with_capacity(finder.processes.0.len());
     for at in 0..finder.processes.0.len() {
         ctx.cancel.check()?;
-        all.push(Some(finder.find(at)));
+        all.push(Some(finder.find(at, Kept::Spans(room))));
     }
+    let none = || [SpanList::new(room), SpanList::new(room)];
     let name_of = |at: usize| finder.processes.name(timeline, at, Timestamp::MAX);
     let mut known: BTreeMap<NameId, BothSides> = BTreeMap::new();
     let mut unknown: BTreeMap<NameId, BothSides> = BTreeMap::new();
@@ -39,22 +47,23 @@ pub fn candidates(timeline: &Timeline, ctx: &Ctx) -> Result<BTreeMap<Conversatio
         let Some(name) = name_of(at).filter(|_| first.is_some_and(|id| !left_out.contains(&id))) else { continue };
         let (accepts, connects) = family(&finder.processes, &all, |other| name_of(other) == Some(name), at);
         let Some(of) = all.get_mut(at).and_then(Option::as_mut) else { continue };
-        for conversation in std::mem::take(&mut of.conversations) {
-            let exchanges = [conversation.serves.all, conversation.calls.all];
+        for (known_side, EndedConversations { serves, calls }) in std::mem::take(&mut of.conversations) {
+            let exchanges = [serves.log, calls.log];
             for ((side, exchanges), number) in ConversationSide::ALL.into_iter().zip(exchanges).zip(0..) {
-                let into = match certainty(conversation.side, side, accepts, connects) {
+                let into = match certainty(known_side, side, accepts, connects) {
                     Some(Certainty::Known) => &mut known,
                     Some(Certainty::Unknown) => &mut unknown,
                     Some(Certainty::Against) | None => continue,
                 };
-                if let Some(spans) = into.entry(name).or_default().get_mut(number) {
-                    spans.extend(exchanges.iter().map(|it: &Exchange| Span::new(it.arrival, it.end.time)));
+                let spans = into.entry(name).or_insert_with(none).get_mut(number);
+                if let (Some(spans), ExchangeLog::Spans(more)) = (spans, exchanges) {
+                    spans.append(more);
                 }
             }
         }
     }
     for (name, spans) in unknown {
-        let sides = known.entry(name).or_default();
+        let sides = known.entry(name).or_insert_with(none);
         let likely = likely(&spans);
         for ((side, spans), is_likely) in sides.iter_mut().zip(spans).zip(likely) {
             if is_likely && side.is_empty() {
@@ -76,9 +85,8 @@ pub fn candidates(timeline: &Timeline, ctx: &Ctx) -> Result<BTreeMap<Conversatio
 /// Which of two sides is likely: what is an exchange on one is the time between two on the other.
 fn likely(sides: &BothSides) -> [bool; 2] {
     let [serves, calls] = sides.each_ref().map(|spans| {
-        let mut durations: Vec<Ns> = spans.iter().map(|span| span.len()).collect();
-        durations.sort_unstable();
-        nearest_rank(&durations, 50.0).unwrap_or(0)
+        let [median] = spans.lengths_at([nearest_rank_of(spans.len(), 50.0)]);
+        median
     });
     [serves.saturating_mul(SHORTER) <= calls, calls.saturating_mul(SHORTER) <= serves]
 }
@@ -86,10 +94,16 @@ fn likely(sides: &BothSides) -> [bool; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::time::Span;
 
     #[test]
     fn likely_is_the_side_that_mostly_rests() {
-        let spans = |all: &[Ns]| all.iter().map(|ns| Span::of_ns(1, 1 + ns)).collect::<Vec<_>>();
+        let room = SpanRoom::of(&Ctx::new(1));
+        let spans = |all: &[Ns]| {
+            let mut spans = SpanList::new(&room);
+            all.iter().for_each(|ns| spans.push(Span::of_ns(1, 1 + ns)));
+            spans
+        };
         assert_eq!(likely(&[spans(&[1, 2, 90]), spans(&[6, 7, 1])]), [true, false]);
         assert_eq!(likely(&[spans(&[50, 60]), spans(&[2, 20])]), [false, true]);
         assert_eq!(likely(&[spans(&[5]), spans(&[6])]), [false, false]);

@@ -7,7 +7,8 @@
 //! or multiplexed) shows in no piece alone, only in their number: more pieces came than were begun one after the other,
 //! and more answers left. Cost: O(1) for each piece.
 
-use crate::base::time::Timestamp;
+use crate::base::span_list::{SpanList, SpanRoom};
+use crate::base::time::{Span, Timestamp};
 use crate::event::derived::ConversationSide;
 use crate::event::descriptor::Descriptor;
 use crate::state::timeline::ThreadId;
@@ -89,16 +90,88 @@ pub(super) struct Irregularities {
     pub streamed: u64,
 }
 
+/// What is kept of exchanges.
+#[derive(Debug)]
+pub(super) enum ExchangeLog {
+    /// Nothing.
+    Nothing,
+    /// The times from arrival to end: that of which candidates are made.
+    Spans(SpanList),
+    /// All that is known of them.
+    Whole(Vec<Exchange>),
+}
+
+impl ExchangeLog {
+    fn add(&mut self, exchange: Exchange) {
+        match self {
+            ExchangeLog::Nothing => {}
+            ExchangeLog::Spans(spans) => spans.push(Span::new(exchange.arrival, exchange.end.time)),
+            ExchangeLog::Whole(all) => all.push(exchange),
+        }
+    }
+
+    /// Add what another log keeps.
+    pub fn append(&mut self, other: ExchangeLog) {
+        match (&mut *self, other) {
+            (_, ExchangeLog::Nothing) => {}
+            (ExchangeLog::Spans(spans), ExchangeLog::Spans(more)) => spans.append(more),
+            (ExchangeLog::Whole(all), ExchangeLog::Whole(more)) => all.extend(more),
+            (log, other) => *log = other,
+        }
+    }
+}
+
+/// Which exchanges are kept, and what of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kept<'r> {
+    /// Those of no side.
+    Nothing,
+    /// The times of those of both sides.
+    Spans(&'r SpanRoom),
+    /// Those of one side.
+    Whole(ConversationSide),
+}
+
+impl Kept<'_> {
+    fn log(self, side: ConversationSide) -> ExchangeLog {
+        match self {
+            Kept::Spans(room) => ExchangeLog::Spans(SpanList::new(room)),
+            Kept::Whole(wanted) if wanted == side => ExchangeLog::Whole(Vec::new()),
+            Kept::Whole(_) | Kept::Nothing => ExchangeLog::Nothing,
+        }
+    }
+}
+
+/// The exchanges of one side of a conversation, or of several, that are over.
+#[derive(Debug)]
+pub(super) struct ExchangesOfSide {
+    /// In order of time in each conversation.
+    pub log: ExchangeLog,
+    /// Of all of them.
+    pub irregularities: Irregularities,
+}
+
+impl ExchangesOfSide {
+    /// Add those of other conversations.
+    pub fn append(&mut self, other: ExchangesOfSide) {
+        self.log.append(other.log);
+        let (all, more) = (&mut self.irregularities, other.irregularities);
+        all.unanswered += more.unanswered;
+        all.overlapping += more.overlapping;
+        all.streamed += more.streamed;
+    }
+}
+
 /// The exchanges of a conversation as one side has them.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Exchanges {
     side: ConversationSide,
     descriptor: Descriptor,
     /// Each receive returns a whole message: a request that gets no reply ends with the next.
     pub has_datagrams: bool,
     open: Option<OpenExchange>,
-    pub all: Vec<Exchange>,
-    pub irregularities: Irregularities,
+    log: ExchangeLog,
+    irregularities: Irregularities,
     /// Pieces beyond one for each exchange, and answers.
     more_asked: u64,
     more_answered: u64,
@@ -106,14 +179,14 @@ pub(super) struct Exchanges {
 
 impl Exchanges {
     /// None so far.
-    pub fn new(side: ConversationSide, descriptor: Descriptor) -> Exchanges {
+    pub fn new(side: ConversationSide, descriptor: Descriptor, kept: Kept<'_>) -> Exchanges {
         let irregularities = Irregularities::default();
         Exchanges {
             side,
             descriptor,
             has_datagrams: false,
             open: None,
-            all: Vec::new(),
+            log: kept.log(side),
             irregularities,
             more_asked: 0,
             more_answered: 0,
@@ -196,12 +269,13 @@ impl Exchanges {
         self.more_answered += answer.more;
         let OpenExchange { begin, arrival, .. } = open;
         let (end, descriptor) = (answer.end, self.descriptor);
-        self.all.push(Exchange { begin, arrival, end, descriptor, bytes_in, bytes_out });
+        self.log.add(Exchange { begin, arrival, end, descriptor, bytes_in, bytes_out });
     }
 
     /// The conversation is over, or the recording.
-    pub fn close(&mut self) {
+    pub fn close(mut self) -> ExchangesOfSide {
         self.finish();
         self.irregularities.overlapping = self.more_asked.min(self.more_answered);
+        ExchangesOfSide { log: self.log, irregularities: self.irregularities }
     }
 }

@@ -40,18 +40,20 @@ use crate::state::questions::Asker;
 use crate::state::reader::{RowCursor, RowReader};
 use crate::state::timeline::{Mark, MarkField, Segment, ThreadId, Timeline};
 use arrivals::Arrivals;
-use exchanges::{Exchange, Exchanges, Irregularities, Moment, Piece};
+use exchanges::{Exchange, ExchangeLog, ExchangesOfSide, Irregularities, Kept, Moment, Piece};
 use foldhash::HashMap;
 use process_calls::{CallMeaning, CallMeanings, process_calls};
-use sockets::{Conversation, DescriptorLog, KnownSide, OpenFiles, Origin};
+use sockets::{DescriptorLog, EndedConversations, KnownSide, OpenFiles, Origin};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Processes above one that are looked at. Parents of processes that are older than the recording may be in a circle.
 const ANCESTORS: usize = 64;
 
 /// The conversations of a process.
 struct OfProcess {
-    conversations: Vec<Conversation>,
+    /// By its side.
+    conversations: BTreeMap<KnownSide, EndedConversations>,
     accepts: bool,
     connects: bool,
 }
@@ -99,11 +101,11 @@ impl<'t, 'r> Finder<'t, 'r> {
     }
 
     /// The conversations of one process, after those that created it.
-    fn find(&mut self, process: usize) -> OfProcess {
+    fn find(&mut self, process: usize, kept: Kept<'_>) -> OfProcess {
         let of = &self.processes.0[process];
         let inherited = |descriptor: Descriptor| self.inherited(process, descriptor);
         let sampled = |descriptor: Descriptor, t: Timestamp| self.sampled(process, descriptor, t);
-        let mut files = OpenFiles::new(of.threads.len(), &inherited, &sampled, of.has_forked);
+        let mut files = OpenFiles::new(of.threads.len(), kept, &inherited, &sampled, of.has_forked);
         let mut arrivals = Arrivals::new(self.reader, &self.meanings, &of.threads);
         for one in process_calls(self.reader, &self.meanings, &of.threads) {
             let Some(thread) = of.threads.get(one.thread).copied() else { continue };
@@ -175,21 +177,10 @@ fn certainty(known: KnownSide, side: ConversationSide, accepts: bool, connects: 
     Some(if own == side { Certainty::Known } else { Certainty::Against })
 }
 
-/// The exchanges of a task of which it is equally sure that they are.
-#[derive(Default)]
+/// The exchanges of a task that are surest.
 struct Found {
     exchanges: Vec<Exchange>,
     irregularities: Irregularities,
-}
-
-impl Found {
-    fn add(&mut self, exchanges: Exchanges) {
-        self.exchanges.extend(exchanges.all);
-        let (all, more) = (&mut self.irregularities, exchanges.irregularities);
-        all.unanswered += more.unanswered;
-        all.overlapping += more.overlapping;
-        all.streamed += more.streamed;
-    }
 }
 
 /// Why a task has no executions, and what to do.
@@ -277,23 +268,34 @@ fn find(
     let mut all: Vec<Option<OfProcess>> = Vec::with_capacity(wanted.len());
     for (at, is_wanted) in wanted.iter().enumerate() {
         ctx.cancel.check()?;
-        all.push(is_wanted.then(|| finder.find(at)));
+        // Of those whose descriptors they inherit nothing else is wanted.
+        let kept = if named.get(at) == Some(&true) { Kept::Whole(definition.side) } else { Kept::Nothing };
+        all.push(is_wanted.then(|| finder.find(at, kept)));
     }
-    let mut found: BTreeMap<Certainty, Found> = BTreeMap::new();
+    let mut found: BTreeMap<Certainty, ExchangesOfSide> = BTreeMap::new();
     for at in (0..all.len()).filter(|at| named[*at]) {
         let is_named = |at: usize| named.get(at).copied().unwrap_or(false);
         let (accepts, connects) = family(&finder.processes, &all, is_named, at);
         let Some(of) = all.get_mut(at).and_then(Option::as_mut) else { continue };
-        for conversation in std::mem::take(&mut of.conversations) {
-            let Some(sure) = certainty(conversation.side, definition.side, accepts, connects) else { continue };
-            let Conversation { serves, calls, .. } = conversation;
-            found.entry(sure).or_default().add(match definition.side {
+        for (side, EndedConversations { serves, calls }) in std::mem::take(&mut of.conversations) {
+            let Some(sure) = certainty(side, definition.side, accepts, connects) else { continue };
+            let more = match definition.side {
                 ConversationSide::Serves => serves,
                 ConversationSide::Calls => calls,
-            });
+            };
+            match found.entry(sure) {
+                Entry::Occupied(found) => found.into_mut().append(more),
+                Entry::Vacant(first) => {
+                    first.insert(more);
+                }
+            }
         }
     }
-    let surest = found.into_values().rfind(|found| !found.exchanges.is_empty());
+    let whole = |ExchangesOfSide { log, irregularities }| match log {
+        ExchangeLog::Whole(exchanges) => Some(Found { exchanges, irregularities }),
+        ExchangeLog::Nothing | ExchangeLog::Spans(_) => None,
+    };
+    let surest = found.into_values().filter_map(whole).rfind(|found| !found.exchanges.is_empty());
     let Some(mut found) = surest else {
         let calls = |id: &ThreadId| reader.calls(*id).all().any(|call| call.descriptor.is_some());
         let mut threads = finder.processes.0.iter().zip(&named).filter(|(_, named)| **named);

@@ -7,13 +7,14 @@
 //! that was duplicated is the same. Cost: a look-up for each call.
 
 use super::arrivals::Arrival;
-use super::exchanges::{Exchanges, Piece};
+use super::exchanges::{Exchanges, ExchangesOfSide, Kept, Piece};
 use crate::base::time::Timestamp;
 use crate::event::derived::ConversationSide;
 use crate::event::descriptor::{Descriptor, DescriptorOrigin, DescriptorUse};
 use crate::state::timeline::Call;
 use foldhash::HashMap;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Bytes that each read and write of a counter for events moves.
 const COUNTER: u64 = 8;
@@ -68,7 +69,7 @@ impl OpenFile {
 }
 
 /// The side that the process has in a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum KnownSide {
     Server,
     Client,
@@ -76,12 +77,11 @@ pub(super) enum KnownSide {
     Either,
 }
 
-/// A conversation that is over.
+/// Conversations that are over.
 #[derive(Debug)]
-pub(super) struct Conversation {
-    pub side: KnownSide,
-    pub serves: Exchanges,
-    pub calls: Exchanges,
+pub(super) struct EndedConversations {
+    pub serves: ExchangesOfSide,
+    pub calls: ExchangesOfSide,
 }
 
 /// What was known of descriptors over time, for the processes that inherit them.
@@ -115,7 +115,9 @@ pub(super) struct OpenFiles<'i> {
     /// Places in `files` of which no descriptor is left.
     free: Vec<usize>,
     log: Option<DescriptorLog>,
-    ended: Vec<Conversation>,
+    /// By the side of the process.
+    ended: BTreeMap<KnownSide, EndedConversations>,
+    kept: Kept<'i>,
     /// By thread: when it last ended a rest.
     rested: Vec<Timestamp>,
     pub accepts: bool,
@@ -126,6 +128,7 @@ impl<'i> OpenFiles<'i> {
     /// Of a process with so many threads; it keeps a log where others inherit its descriptors.
     pub fn new(
         threads: usize,
+        kept: Kept<'i>,
         inherited: &'i dyn Fn(Descriptor) -> Option<Option<Origin>>,
         sampled: &'i dyn Fn(Descriptor, Timestamp) -> Option<Origin>,
         has_heirs: bool,
@@ -137,7 +140,8 @@ impl<'i> OpenFiles<'i> {
             files: Vec::new(),
             free: Vec::new(),
             log: has_heirs.then(DescriptorLog::default),
-            ended: Vec::new(),
+            ended: BTreeMap::new(),
+            kept,
             rested: vec![Timestamp::MIN; threads],
             accepts: false,
             connects: false,
@@ -243,8 +247,8 @@ impl<'i> OpenFiles<'i> {
         }
     }
 
-    /// All conversations, at the end of the process or of the recording; and what others inherit.
-    pub fn finish(mut self) -> (Vec<Conversation>, Option<DescriptorLog>) {
+    /// All conversations by the side of the process, at its end or that of the recording; and what others inherit.
+    pub fn finish(mut self) -> (BTreeMap<KnownSide, EndedConversations>, Option<DescriptorLog>) {
         let files = std::mem::take(&mut self.files);
         files.into_iter().filter(|file| file.names > 0).for_each(|file| self.end(file));
         (self.ended, self.log)
@@ -271,8 +275,8 @@ impl<'i> OpenFiles<'i> {
             origin,
             names: 1,
             evidence: Evidence::default(),
-            serves: Exchanges::new(ConversationSide::Serves, descriptor),
-            calls: Exchanges::new(ConversationSide::Calls, descriptor),
+            serves: Exchanges::new(ConversationSide::Serves, descriptor, self.kept),
+            calls: Exchanges::new(ConversationSide::Calls, descriptor, self.kept),
         };
         // Data without a connection.
         file.serves.has_datagrams = origin == Origin::Socket;
@@ -297,13 +301,13 @@ impl<'i> OpenFiles<'i> {
         let Some(file) = self.files.get_mut(at) else { return };
         file.names = file.names.saturating_sub(1);
         if file.names == 0 {
-            let unused = Exchanges::new(ConversationSide::Calls, descriptor);
+            let unused = || Exchanges::new(ConversationSide::Calls, descriptor, Kept::Nothing);
             let ended = OpenFile {
                 origin: file.origin,
                 names: 0,
                 evidence: file.evidence,
-                serves: std::mem::replace(&mut file.serves, unused.clone()),
-                calls: std::mem::replace(&mut file.calls, unused),
+                serves: std::mem::replace(&mut file.serves, unused()),
+                calls: std::mem::replace(&mut file.calls, unused()),
             };
             self.free.push(at);
             self.end(ended);
@@ -317,11 +321,19 @@ impl<'i> OpenFiles<'i> {
     }
 
     /// An open file is closed: it was a conversation, or not.
-    fn end(&mut self, mut file: OpenFile) {
+    fn end(&mut self, file: OpenFile) {
         let Some(side) = file.side() else { return };
-        file.serves.close();
-        file.calls.close();
-        self.ended.push(Conversation { side, serves: file.serves, calls: file.calls });
+        let (serves, calls) = (file.serves.close(), file.calls.close());
+        match self.ended.entry(side) {
+            Entry::Occupied(ended) => {
+                let ended = ended.into_mut();
+                ended.serves.append(serves);
+                ended.calls.append(calls);
+            }
+            Entry::Vacant(first) => {
+                first.insert(EndedConversations { serves, calls });
+            }
+        }
     }
 }
 

@@ -31,7 +31,8 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart, block};
 use crate::base::names::NameId;
 use crate::base::parallel::in_order;
-use crate::base::time::{Ns, Timestamp};
+use crate::base::span_list::{SpanList, SpanRoom};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::state::derived::{StackLines, StackLinesBuilder};
 use crate::state::questions::Asker;
 use crate::state::reader::RowReader;
@@ -127,7 +128,7 @@ const UNKNOWN: StackId = StackId::at(0);
 impl StackTimelines {
     /// Build all timelines. `kernel` says whether kernel stacks are wanted.
     pub fn new(timeline: &Timeline, spaces: &Spaces, kernel: bool, ctx: &Ctx) -> Result<Self, Cancelled> {
-        let reach = PERIODS.saturating_mul(period(timeline));
+        let reach = PERIODS.saturating_mul(period(timeline, ctx));
         let inputs = PlacementInputs { timeline, spaces, kernel, reach, calls_recorded: timeline.has_calls() };
         let mut all = StackTimelines::default();
         all.stacks.intern(Stack::default());
@@ -187,17 +188,17 @@ impl HeapSize for StackTimelines {
 }
 
 /// The sampling period: the median distance of neighbouring ticks that hit one thread.
-fn period(timeline: &Timeline) -> Ns {
-    let mut gaps = Vec::new();
+fn period(timeline: &Timeline, ctx: &Ctx) -> Ns {
+    let mut gaps = SpanList::new(&SpanRoom::of(ctx));
     let reader = timeline.reader(Asker::Stacks);
     for (thread, _) in timeline.threads_by_id().filter(|(_, t)| !t.idle) {
         let mut last: Option<Timestamp> = None;
         for tick in reader.samples(thread).all().filter(|sample| sample.origin == StackOrigin::Tick) {
-            gaps.extend(last.replace(tick.time).map(|before| tick.time.since(before)));
+            last.replace(tick.time).into_iter().for_each(|before| gaps.push(Span::new(before, tick.time)));
         }
     }
-    let middle = gaps.len() / 2;
-    if gaps.is_empty() { DEFAULT_PERIOD } else { *gaps.select_nth_unstable(middle).1 }
+    let [middle] = gaps.lengths_at([gaps.len() / 2]);
+    if gaps.is_empty() { DEFAULT_PERIOD } else { middle }
 }
 
 /// A sample for the stack timeline.

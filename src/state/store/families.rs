@@ -35,7 +35,7 @@ pub(in crate::state) struct RowStores {
     pub counters: Vec<CounterStore>,
     /// Of all tasks.
     pub marks: MarkStore,
-    /// Where the leaves are that memory has no room for.
+    /// For the leaves that memory has no room for, and for those of rows that are derived.
     pub pool: Option<Arc<LeafPool>>,
 }
 
@@ -85,10 +85,10 @@ impl RowStores {
     }
 
     fn keep_in(&mut self, pool: &Arc<LeafPool>) {
-        if self.leaf_bytes() > pool.budget() {
+        if pool.takes(self.leaf_bytes()) {
             self.move_to(pool);
-            self.pool = Some(Arc::clone(pool));
         }
+        self.pool = Some(Arc::clone(pool));
     }
 
     /// Once the pass has ended: leaves have the memory that what else is held and the results leave them.

@@ -17,12 +17,15 @@ use crate::base::allocator::return_free_memory;
 use crate::base::budget::{self, ResultsOf};
 use crate::base::ctx::{Cancel, Cancelled, Ctx, Progress};
 use crate::base::heap::MemoryPart;
-use crate::base::memory::{self, MemoryError};
+use crate::base::memory::{self, Limit, MemoryError};
 use crate::base::spill::{SpillArea, SpillFile, SpillPlace};
 use crate::state::questions::Family;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of leaves that stay in memory even where they are asked for.
+const LEAST: u64 = budget::least_for_leaves(1);
 
 /// The number of a leaf in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +63,8 @@ struct PoolState {
 pub(in crate::state) struct LeafPool {
     state: Mutex<PoolState>,
     budget: AtomicU64,
+    /// All leaves come here as they are made, so that all can give way.
+    takes_all: bool,
     /// Where leaves go that memory has no room for; without it they stay.
     area: Option<SpillArea>,
     cancel: Cancel,
@@ -86,6 +91,7 @@ impl LeafPool {
         LeafPool {
             state: Mutex::default(),
             budget: AtomicU64::new(bytes),
+            takes_all: matches!(ctx.memory, Some(Limit::Asked(_) | Limit::Group(_))),
             area,
             cancel: ctx.cancel.clone(),
             progress: Arc::clone(&ctx.progress),
@@ -113,8 +119,14 @@ impl LeafPool {
         Ok(budget.file.clone().map(pool).map(Arc::new))
     }
 
+    /// True where so many bytes of leaves are to come here: they are more than may be in memory, or the memory is
+    /// limited by others, and leaves that are here can still give way to results.
+    pub fn takes(&self, bytes: u64) -> bool {
+        self.takes_all || bytes > self.budget()
+    }
+
     /// The most bytes of leaves in memory.
-    pub fn budget(&self) -> u64 {
+    pub(super) fn budget(&self) -> u64 {
         self.budget.load(Ordering::Relaxed)
     }
 
@@ -218,8 +230,12 @@ impl LeafPool {
         self.progress.parts.hold(MemoryPart::Leaves, state.bytes as usize);
     }
 
-    /// Leaves give way until the others fit.
+    /// Leaves give way until the others fit, and as many more as are asked for because the limit is near.
     fn let_leaves_go(&self, state: &mut PoolState) {
+        let asked = self.cancel.memory_asked_for();
+        if asked > 0 && self.area.is_some() {
+            self.budget.fetch_min(state.bytes.saturating_sub(asked).max(LEAST), Ordering::Relaxed);
+        }
         // Each leaf is passed over once at most: it was used, or is held.
         let mut left = 2 * state.clock.len();
         while state.bytes > self.budget() && left > 0 && !self.failed.load(Ordering::Relaxed) {

@@ -127,7 +127,7 @@ impl RowBuilders {
     pub fn add_slabs(&mut self, slabs: SealedSlabs) {
         self.add_leaves(slabs);
         // Leaves that memory has no room for go to the pool.
-        if let Some(pool) = self.pool.clone().filter(|pool| self.sealed_bytes() as u64 > pool.budget()) {
+        if let Some(pool) = self.pool.clone().filter(|pool| pool.takes(self.sealed_bytes() as u64)) {
             self.move_to(&pool);
         }
     }

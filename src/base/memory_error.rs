@@ -1,0 +1,129 @@
+//! Why a memory limit ended the work: one line that names the part for which it is not enough, and what would help.
+//!
+//! In: a limit, and the stage of the work or the bytes of each part. Out: the error, whose text is that line.
+
+use super::budget::ResultsOf;
+use super::memory::Limit;
+use super::quantity;
+use super::spill::SpillError;
+
+/// The limit did not suffice.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryError {
+    /// More was needed.
+    #[error("{}", exceeded(*.limit, part_of(.stage)))]
+    Exceeded {
+        /// The limit.
+        limit: Limit,
+        /// The stage of the work.
+        stage: &'static str,
+    },
+    /// What must be in memory is more, before any work.
+    #[error(
+        "{limit}: opened traces hold {}, and buffers of events, open rows and leaves of states need {}, {} and {} more \
+         at least; raise the limit to {}, use fewer --threads, or fewer traces",
+        size(*.opened), size(*.buffers), size(*.rows), size(*.leaves), size(*.needed)
+    )]
+    Parts {
+        /// The limit.
+        limit: Limit,
+        /// Bytes that the process holds once the traces are open.
+        opened: u64,
+        /// Bytes of buffers of events.
+        buffers: u64,
+        /// Bytes of open rows.
+        rows: u64,
+        /// Bytes of leaves.
+        leaves: u64,
+        /// The limit that has room for them.
+        needed: u64,
+    },
+    /// The results would be more, before the first of them.
+    #[error(
+        "{limit}: {} need {} beside the {} that are held; raise the limit to {}, or {}",
+        subject(*.of), size(*.results), size(*.held), size(*.needed), remedy(*.of)
+    )]
+    Results {
+        /// The limit.
+        limit: Limit,
+        /// What they are made of.
+        of: ResultsOf,
+        /// Bytes that they need.
+        results: u64,
+        /// Bytes of all else, with the least of leaves.
+        held: u64,
+        /// The limit that has room for them.
+        needed: u64,
+    },
+    /// States gave way to a file, which failed.
+    #[error("{0}")]
+    Spill(SpillError),
+    /// States are in a file, which has other bytes than were written.
+    #[error("{0}")]
+    Damaged(String),
+    /// The system does not report how much is held.
+    #[error("--memory: this system does not report how much memory a process holds; leave the option out")]
+    Unknown,
+    /// There is no thread to look.
+    #[error("out of memory: the system gives no thread to watch the limit; raise its limits, or use fewer --threads")]
+    Unwatched,
+}
+
+/// A limit that did not suffice, and what it was for.
+fn exceeded(limit: Limit, part: &str) -> String {
+    let remedy = "use fewer --threads, or use a shorter trace";
+    match limit {
+        Limit::Asked(bytes) => format!("--memory {}: this is not enough{part}; raise the limit, {remedy}", size(bytes)),
+        Limit::Group(bytes) => format!(
+            "out of memory: the control group may hold {}, which is not enough{part}; raise its limit, {remedy}",
+            size(bytes)
+        ),
+        Limit::Free(bytes) => format!(
+            "out of memory: 70 % of what was free, {}, is not enough{part}; free memory, or allow more by --memory, \
+             {remedy}",
+            size(bytes)
+        ),
+    }
+}
+
+/// What a stage of the work holds that cannot give way.
+fn part_of(stage: &str) -> &'static str {
+    match stage {
+        "opening" => " for opened traces",
+        "reading" | "counting" => " for buffers of events, open rows and threads",
+        "unwinding stacks" | "stacks" => " for distinct call stacks",
+        "tasks" => " for the choice of the task",
+        "paths" => " for the critical paths of executions",
+        "symbols" => " for symbols and the results of executions",
+        "clocks" => " for messages between hosts",
+        "mining" => " for patterns",
+        "overview" => " for the overview",
+        // Before the first stage.
+        _ => " for the program itself",
+    }
+}
+
+/// Whatever needs the memory.
+fn subject(of: ResultsOf) -> String {
+    match of {
+        ResultsOf::Executions(executions) => format!("the results of {executions} executions"),
+        ResultsOf::Paths(executions) => format!("the paths of {executions} executions"),
+        ResultsOf::HeldUp { executions, .. } => format!("the threads that delayed {executions} executions"),
+        ResultsOf::Operations { operations, .. } => {
+            format!("patterns in {operations} system calls and user-space events")
+        }
+    }
+}
+
+/// What else would help.
+fn remedy(of: ResultsOf) -> &'static str {
+    match of {
+        ResultsOf::Executions(_) | ResultsOf::HeldUp { .. } => "choose a --task with fewer executions",
+        ResultsOf::Paths(_) | ResultsOf::Operations { .. } => "use a shorter trace",
+    }
+}
+
+/// A size as one would type it.
+pub(super) fn size(bytes: u64) -> String {
+    quantity::exact(i64::try_from(bytes).unwrap_or(i64::MAX), quantity::SIZE)
+}
