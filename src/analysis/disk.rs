@@ -14,7 +14,7 @@
 //! disk at the same time share equally.
 //!
 //! A request whose completion was not recorded ends with its row, with the wait of its submitter, or when it would have
-//! outlived all others by far ([`Longest`]): else it would hide that the disk was idle, and its owner be blamed for it.
+//! outlived all others by far: else it would hide that the disk was idle, and its owner be blamed for it.
 //! Cost: a binary search and a sweep over the requests in the wait. ALGORITHMS.md section 5.4, `share`, with weights.
 
 use crate::base::time::{Ns, Span, Timestamp};
