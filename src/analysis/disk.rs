@@ -50,6 +50,15 @@ impl Queue {
         self.all.push(item);
     }
 
+    /// Order what was pushed by its start.
+    fn sort(&mut self) {
+        if !self.all.is_sorted_by_key(|item| item.span.start) {
+            self.all.sort_by_key(|item| item.span.start);
+            self.reach.clear();
+            std::mem::take(&mut self.all).into_iter().for_each(|item| self.push(item));
+        }
+    }
+
     fn over(&self, span: Span) -> impl Iterator<Item = &InFlight> {
         let first = self.reach.partition_point(|end| *end <= span.start);
         let all = self.all.get(first..).unwrap_or(&[]);
@@ -123,29 +132,35 @@ impl DiskUse {
             return result;
         }
         let (syncs, rings) = (sync_calls(timeline, &reader), ring_owners(timeline));
-        let longest = Longest::of(&reader);
-        for mut request in reader.requests().all() {
-            if !request.is_completed {
-                request.span.end = longest.end(&reader, &request);
-            }
+        let (mut longest, mut unfinished) = (Longest::default(), Vec::new());
+        for request in reader.requests().all() {
             let owner = owner(timeline, &syncs, &rings, &request);
-            let item = InFlight { span: request.span, bytes: request.bytes.max(1), owner };
-            result.devices.entry((request.host, request.device)).or_default().push(item);
-            result
-                .ends
-                .entry(request.host)
-                .or_default()
-                .push(RequestEnd { time: request.span.end, device: request.device });
-            if let Some(owner) = owner {
-                result
-                    .of_thread
-                    .entry(owner)
-                    .or_default()
-                    .push(DeviceRequest { device: request.device, span: request.span });
+            if request.is_completed {
+                longest.note(&request);
+                result.add(&request, owner);
+            } else {
+                unfinished.push((request, owner));
             }
         }
+        for (mut request, owner) in unfinished {
+            request.span.end = longest.end(&reader, &request);
+            result.add(&request, owner);
+        }
+        result.devices.values_mut().for_each(Queue::sort);
+        result.of_thread.values_mut().for_each(|of| of.sort_by_key(|request| request.span.start));
         result.ends.values_mut().for_each(|ends| ends.sort_unstable());
         result
+    }
+
+    /// Add a request; the lists are sorted later.
+    fn add(&mut self, request: &DiskRequest, owner: Option<ThreadId>) {
+        let DiskRequest { host, device, span, .. } = *request;
+        let item = InFlight { span, bytes: request.bytes.max(1), owner };
+        self.devices.entry((host, device)).or_default().push(item);
+        self.ends.entry(host).or_default().push(RequestEnd { time: span.end, device });
+        if let Some(owner) = owner {
+            self.of_thread.entry(owner).or_default().push(DeviceRequest { device, span });
+        }
     }
 
     fn collect_waiters(&mut self, timeline: &Timeline, reader: &RowReader<'_>) {
@@ -258,16 +273,13 @@ fn share(queue: &Queue, waiter: ThreadId, excluded: Option<ThreadId>, span: Span
 }
 
 /// By host and device: the longest time that a request took whose completion was recorded.
+#[derive(Default)]
 struct Longest(BTreeMap<(HostId, u32), Ns>);
 
 impl Longest {
-    fn of(reader: &RowReader<'_>) -> Longest {
-        let mut all = BTreeMap::new();
-        for request in reader.requests().all().filter(|request| request.is_completed) {
-            let longest = all.entry((request.host, request.device)).or_insert(0);
-            *longest = request.span.len().max(*longest);
-        }
-        Longest(all)
+    fn note(&mut self, completed: &DiskRequest) {
+        let longest = self.0.entry((completed.host, completed.device)).or_insert(0);
+        *longest = completed.span.len().max(*longest);
     }
 
     /// The end of a request whose completion was not recorded, no later than that of its row: when the first wait for a

@@ -287,9 +287,9 @@ impl Environment {
 }
 
 impl PlacedEnvironment {
-    /// Where an open file of a process led all through `span`, if it was a socket that the process had connected: a line
-    /// of that time says so, else those around it say the same. Lines that say nothing of the process's sockets are
-    /// passed over, 64 at most.
+    /// Where an open file of a process led all through `span`, if it was a socket that the process had connected: a
+    /// line of that time says so, else those around it say the same. Lines that say nothing of the process's sockets
+    /// are passed over, 64 at most.
     pub fn server_port(&self, pid: i32, descriptor: u32, span: Span) -> Option<ServerPort> {
         let settings = &self.values.processes.get(&pid)?.sockets;
         let first = settings.first()?.line as usize;
