@@ -308,6 +308,21 @@ fn losses_are_said_with_their_counts() {
     }
 }
 
+/// An analysis that finds no events says why there are none.
+#[test]
+fn a_recording_without_its_end_is_no_empty_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for Loss { name, bytes, said: expected, .. } in losses() {
+        let unfinished = expected.iter().find(|(notice, _)| *notice == Notice::RecordingUnfinished);
+        let Some((notice, count)) = unfinished else { continue };
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let out = output(&["explain", path.to_str().unwrap()]);
+        let whole = format!("the trace holds no events: {}", notice.sentence(*count));
+        assert!(out.status.code() == Some(1) && said(&out).contains(&whole), "{name}: {}", said(&out));
+    }
+}
+
 /// `--check` says what became of the records, and the sums are those of the answer.
 #[test]
 fn check_says_what_became_of_the_records() {

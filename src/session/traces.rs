@@ -407,7 +407,12 @@ impl Traces {
     pub(super) fn nothing(&self, ctx: &Ctx, what: &str) -> anyhow::Result<String> {
         let title = self.title();
         if !self.has_events(ctx)? {
-            return Ok(format!("{title}: the trace holds no events; was anything recorded before it was stopped?"));
+            let notices = self.notices();
+            // The gravest comes first: what is lost or damaged is why there is nothing.
+            let why = notices.sentences().into_iter().next().filter(|_| notices.has_fault());
+            let why =
+                why.map_or_else(|| "; was anything recorded before it was stopped?".to_owned(), |it| format!(": {it}"));
+            return Ok(format!("{title}: the trace holds no events{why}"));
         }
         Ok(format!(
             "{title}: {what}; `whyslow info --full` lists tasks with their counts, --task begin=EVENT,end=EVENT \
