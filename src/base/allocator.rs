@@ -7,7 +7,7 @@
 //! limit of the address space (`ulimit -v`) ends here; a cgroup's ends in a kill that no process can catch. Cost: a
 //! comparison per allocation.
 
-use super::large_blocks::{self, LARGE};
+use super::large_blocks::{LARGE, LARGE_BLOCKS};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::TryReserveError;
@@ -65,7 +65,7 @@ pub fn room_for_threads(number: usize) -> Result<(), TryReserveError> {
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() >= LARGE {
-            return checked(large_blocks::alloc(layout, false), layout.size());
+            return checked(LARGE_BLOCKS.alloc(layout, false), layout.size());
         }
         // SAFETY: as above.
         checked(unsafe { System.alloc(layout) }, layout.size())
@@ -73,7 +73,7 @@ unsafe impl GlobalAlloc for Watched {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if layout.size() >= LARGE {
-            return checked(large_blocks::alloc(layout, true), layout.size());
+            return checked(LARGE_BLOCKS.alloc(layout, true), layout.size());
         }
         // SAFETY: as above.
         checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
@@ -82,7 +82,7 @@ unsafe impl GlobalAlloc for Watched {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if layout.size().max(size) >= LARGE {
             // SAFETY: as above.
-            return checked(unsafe { large_blocks::realloc(block, layout, size) }, size);
+            return checked(unsafe { LARGE_BLOCKS.realloc(block, layout, size) }, size);
         }
         // SAFETY: as above.
         checked(unsafe { System.realloc(block, layout, size) }, size)
@@ -91,7 +91,7 @@ unsafe impl GlobalAlloc for Watched {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if layout.size() >= LARGE {
             // SAFETY: as above.
-            return unsafe { large_blocks::dealloc(block, layout) };
+            return unsafe { LARGE_BLOCKS.dealloc(block, layout) };
         }
         // SAFETY: as above.
         unsafe { System.dealloc(block, layout) }

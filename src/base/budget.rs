@@ -6,7 +6,7 @@
 //! does not begin, and the error names the part. Leaves give way to results. Beyond that [`super::memory`] watches what
 //! the process holds.
 
-use super::large_blocks;
+use super::large_blocks::LARGE_BLOCKS;
 use super::memory::{GROUPS, Limit, MemoryError, groups, kib};
 use super::spill::SpillFile;
 use std::path::Path;
@@ -33,7 +33,7 @@ const LEAST_ROWS: u64 = 8 << 20;
 /// Of the budget, for buffers of events: one in so many.
 const BUFFERS_OF: u64 = 8;
 /// Eighths of a limit for large blocks of the heap, buffers of events among them.
-const LARGE_BLOCKS: u64 = 3;
+const LARGE_EIGHTHS: u64 = 3;
 /// Of the budget, for executions whose paths are known while others are walked: one in so many.
 const PATHS_OF: u64 = 16;
 /// Of a limit, for the buffers of workers that walk long paths with the threads on them: one in so many. Paths of 64
@@ -87,7 +87,7 @@ impl ResultsOf {
                 of(HELD_UP, executions).saturating_add(of(CONTRIBUTION, contributions))
             }
             // Lists of each thread and pattern, which are large blocks.
-            ResultsOf::Operations { .. } if large_blocks::are_bounded() => 0,
+            ResultsOf::Operations { .. } if LARGE_BLOCKS.are_bounded() => 0,
             ResultsOf::Operations { operations, stacks } => of(OPERATION, operations).saturating_add(of(STACK, stacks)),
         }
     }
@@ -137,7 +137,7 @@ impl Budget {
     pub fn bound_large_blocks(&self, limit: Option<Limit>) {
         let limit = limit.filter(|limit| !matches!(limit, Limit::Free(_)));
         if let (Some(limit), Some(file)) = (limit, self.file.as_ref().and_then(|file| file.another())) {
-            large_blocks::keep_in(file, limit.bytes() / 8 * LARGE_BLOCKS);
+            LARGE_BLOCKS.keep_in(file, limit.bytes() / 8 * LARGE_EIGHTHS);
         }
     }
 

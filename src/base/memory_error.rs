@@ -99,7 +99,8 @@ fn part_of(stage: &str) -> &'static str {
         "mining" => " for patterns",
         "overview" => " for the overview",
         // Before the first stage.
-        _ => " for the program itself",
+        "" => " for the program itself",
+        _ => "",
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::base::ctx::Ctx;
 use crate::base::file::Output;
 use crate::base::heap::HeldPart;
-use crate::base::large_blocks;
+use crate::base::large_blocks::LARGE_BLOCKS;
 use crate::view::stderr::say;
 use crate::view::text::{Glyphs, Page};
 use anyhow::Context;
@@ -120,7 +120,7 @@ impl<'a> Console<'a> {
         if !self.timings {
             return;
         }
-        if let bytes @ 1.. = large_blocks::most_in_file() {
+        if let bytes @ 1.. = LARGE_BLOCKS.most_in_file() {
             say(&format!("{:>10} {} kB in a file", "large", bytes.div_ceil(1024)));
         }
         let replayed = self.ctx.progress.replayed.load(Relaxed);
