@@ -47,17 +47,7 @@ pub(super) fn read(
         }
     };
     let mut ids = UniqueThreadIds::default();
-    loop {
-        let number = lines.number + 1;
-        let line = match lines.read_next()? {
-            None => break,
-            Some(TextLine::TooLong) => {
-                translation.unreadable_record(|| format!("line {number} is too long"));
-                continue;
-            }
-            Some(TextLine::Whole([])) => continue,
-            Some(TextLine::Whole(line)) => line,
-        };
+    while let Some((number, line)) = lines.next_record(translation)? {
         let fields: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();
         translation.begin_record();
         match event(&fields, &mut ids, translation) {

@@ -116,17 +116,10 @@ pub(super) fn read(
     from.rewind()?;
     let mut lines = TextLines::new(from);
     let (mut kernel, mut user) = (Vec::new(), Vec::new());
-    loop {
-        let time = lines.number + 1;
-        let line = match lines.read_next()? {
-            None => break,
-            Some(TextLine::TooLong) => {
-                translation.unreadable_record(|| format!("line {time} is too long"));
-                continue;
-            }
-            Some(TextLine::Whole(line)) if is_comment(line) => continue,
-            Some(TextLine::Whole(line)) => line,
-        };
+    while let Some((time, line)) = lines.next_record(translation)? {
+        if is_comment(line) {
+            continue;
+        }
         let Some(FoldedLine { stack, count: Count::Whole(count) }) = FoldedLine::read(line) else {
             translation.unreadable_record(|| format!("line {time}"));
             continue;

@@ -1,5 +1,6 @@
 //! Lines of a text, one at a time, each of at most [`MOST`] bytes; numbers and comma-separated values in them.
 
+use super::translation::Translation;
 use crate::base::text::{copied, with_copy};
 use std::io::{self, BufRead, Read};
 
@@ -43,6 +44,23 @@ impl<'a, R: BufRead> TextLines<'a, R> {
             return Ok(Some(TextLine::TooLong));
         }
         Ok(Some(TextLine::Whole(self.line.trim_ascii_end())))
+    }
+
+    /// The next line that is not empty, with its number; `None` after the last. Lines that are too long are counted as
+    /// not read.
+    pub fn next_record(&mut self, translation: &mut Translation) -> io::Result<Option<(u64, &[u8])>> {
+        loop {
+            match self.read_next()? {
+                None => return Ok(None),
+                Some(TextLine::Whole([])) => {}
+                Some(TextLine::Whole(_)) => break,
+                Some(TextLine::TooLong) => {
+                    let number = self.number;
+                    translation.unreadable_record(|| format!("line {number} is too long"));
+                }
+            }
+        }
+        Ok(Some((self.number, self.line.trim_ascii_end())))
     }
 }
 

@@ -80,17 +80,7 @@ pub(super) fn read(
         return Ok(Err(TranslationError::Header { line: lines.number, expected }));
     };
     let (mut names, mut running) = (KnownProcesses::default(), Running::new());
-    loop {
-        let number = lines.number + 1;
-        let line = match lines.read_next()? {
-            None => break,
-            Some(TextLine::TooLong) => {
-                translation.unreadable_record(|| format!("line {number} is too long"));
-                continue;
-            }
-            Some(TextLine::Whole([])) => continue,
-            Some(TextLine::Whole(line)) => line,
-        };
+    while let Some((number, line)) = lines.next_record(translation)? {
         translation.begin_record();
         match event(&columns, &lines::values(line), &mut names, &mut running, translation) {
             Some(true) => {}

@@ -96,17 +96,7 @@ pub(super) fn read(
         kinds.insert(name.to_vec(), found);
     }
     let mut running = Running::new();
-    loop {
-        let number = lines.number + 1;
-        let line = match lines.read_next()? {
-            None => break,
-            Some(TextLine::TooLong) => {
-                translation.unreadable_record(|| format!("line {number} is too long"));
-                continue;
-            }
-            Some(TextLine::Whole([])) => continue,
-            Some(TextLine::Whole(line)) => line,
-        };
+    while let Some((number, line)) = lines.next_record(translation)? {
         let values = lines::values(line);
         translation.begin_record();
         match values.first().map(|name| kinds.get(*name)) {
