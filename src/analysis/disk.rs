@@ -13,8 +13,10 @@
 //! `iou-sqp-TID`) belong to the thread in the worker's name. Where no requests were recorded, threads that waited for a
 //! disk at the same time share equally.
 //!
-//! A request whose completion was not recorded ends with its row, with the wait of its submitter, or when it would have
-//! outlived all others by far: else it would hide that the disk was idle, and its owner be blamed for it.
+//! A request whose completion was not recorded is over when its row ends, when the wait of its submitter for a disk
+//! ends, or when it would have outlived all others by far, whichever is first. Otherwise it would hide that the disk
+//! was idle, and its owner would be blamed.
+//!
 //! Cost: a binary search and a sweep over the requests in the wait. ALGORITHMS.md section 5.4, `share`, with weights.
 
 use crate::base::time::{Ns, Span, Timestamp};

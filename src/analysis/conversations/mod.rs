@@ -103,9 +103,10 @@ impl<'t, 'r> Finder<'t, 'r> {
     /// The conversations of one process, after those that created it.
     fn find(&mut self, process: usize, kept: Kept<'_>) -> OfProcess {
         let of = &self.processes.0[process];
-        let inherited = |descriptor: Descriptor| self.inherited(process, descriptor);
-        let sampled = |descriptor: Descriptor, t: Timestamp| self.sampled(process, descriptor, t);
-        let mut files = OpenFiles::new(of.threads.len(), kept, &inherited, &sampled, of.has_forked);
+        let before = |descriptor: Descriptor, t: Timestamp| {
+            self.inherited(process, descriptor).flatten().or_else(|| self.sampled(process, descriptor, t))
+        };
+        let mut files = OpenFiles::new(of.threads.len(), kept, &before, of.has_forked);
         let mut arrivals = Arrivals::new(self.reader, &self.meanings, &of.threads);
         for one in process_calls(self.reader, &self.meanings, &of.threads) {
             let Some(thread) = of.threads.get(one.thread).copied() else { continue };

@@ -106,10 +106,8 @@ impl DescriptorLog {
 
 /// The open files of a process.
 pub(super) struct OpenFiles<'i> {
-    /// What a descriptor was when the process was created, where that was recorded.
-    inherited: &'i dyn Fn(Descriptor) -> Option<Option<Origin>>,
-    /// What the environment says of a descriptor at a time.
-    sampled: &'i dyn Fn(Descriptor, Timestamp) -> Option<Origin>,
+    /// What a descriptor was before the process first used it, at a time.
+    before: &'i dyn Fn(Descriptor, Timestamp) -> Option<Origin>,
     by_descriptor: BTreeMap<Descriptor, usize>,
     files: Vec<OpenFile>,
     /// Places in `files` of which no descriptor is left.
@@ -129,13 +127,11 @@ impl<'i> OpenFiles<'i> {
     pub fn new(
         threads: usize,
         kept: Kept<'i>,
-        inherited: &'i dyn Fn(Descriptor) -> Option<Option<Origin>>,
-        sampled: &'i dyn Fn(Descriptor, Timestamp) -> Option<Origin>,
+        before: &'i dyn Fn(Descriptor, Timestamp) -> Option<Origin>,
         has_heirs: bool,
     ) -> OpenFiles<'i> {
         OpenFiles {
-            inherited,
-            sampled,
+            before,
             by_descriptor: BTreeMap::new(),
             files: Vec::new(),
             free: Vec::new(),
@@ -264,8 +260,8 @@ impl<'i> OpenFiles<'i> {
         match self.by_descriptor.get(&descriptor) {
             Some(at) => *at,
             None => {
-                let origin = (self.inherited)(descriptor).flatten().or_else(|| (self.sampled)(descriptor, t));
-                self.open(descriptor, origin.unwrap_or(Origin::Unknown), t)
+                let origin = (self.before)(descriptor, t).unwrap_or(Origin::Unknown);
+                self.open(descriptor, origin, t)
             }
         }
     }

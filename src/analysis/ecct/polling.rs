@@ -17,7 +17,7 @@ use crate::state::timeline::Call;
 const MOST: usize = 8;
 
 impl Walk<'_, '_> {
-    /// A wait that a timer ended.
+    /// A wait that a timer ended, below its reason: calls that fail, or an answer that did not come (`unanswered.rs`).
     pub(super) fn add_timer(&mut self, node: OutlineId, segment: &PathSegment) {
         let polled = self.polled(segment).map(OutlineStep::Polls);
         let reason = polled.or_else(|| self.unanswered(segment).map(OutlineStep::NoAnswer));

@@ -1,19 +1,22 @@
 //! Waits for an answer that did not come in time.
 //!
 //! In: a segment of a path in which a timer ended the wait of its thread. Out: the time limit, and the port of the
-//! server that did not answer, where the thread waited for one: a call that receives, or that connects, and reached the
-//! time limit of its socket; or one that watches descriptors (`poll`, not a set of `epoll`, in which many others may
-//! be), and the last that the thread sent or connected before it was for a server, and nothing came from there since. A
-//! socket leads to a server if calls show that the process connected it, or made it and sent first, or if the
-//! environment of the recording says where it leads: only there the port is known. A thread that has replied to a
-//! client and waits for the next request does so in the same calls; for it nothing is said. Cost: the calls before the
-//! wait.
+//! server that did not answer, where the thread waited for a server; nothing otherwise. Two kinds of calls wait for an
+//! answer until a time limit: those that receive or connect, up to the limit of their socket, and those that watch the
+//! descriptors which they list. The latter wait for an answer if the last that the thread sent or connected before them
+//! was to a server, and nothing came over that descriptor since. Sets of `epoll` hold many other descriptors, so
+//! nothing follows from their time limits.
+//!
+//! A socket leads to a server if the calls before the wait show that the process connected it, or that it made the
+//! socket and sent first, or if the environment of the recording says where the socket leads: only the environment has
+//! the port. A server that has replied and waits for its client's next request does so in the same calls, so without
+//! such evidence nothing is said. Cost: the calls before the wait.
 
 use super::Walk;
 use crate::analysis::outline::NoAnswer;
 use crate::analysis::path::PathSegment;
 use crate::base::time::{Ns, Span};
-use crate::event::descriptor::{DescriptorOrigin, DescriptorUse, NamedDescriptor, descriptor_origin, descriptor_use};
+use crate::event::descriptor::{Descriptor, DescriptorOrigin, DescriptorUse, descriptor_origin, descriptor_use};
 use crate::event::waiting_calls::{is_poll_of_listed, may_have_timed_out, timed_out};
 use crate::model::environment::ServerPort;
 use crate::state::reader::RowCursor;
@@ -24,8 +27,8 @@ const MOST: usize = 64;
 
 /// What the calls before a wait show of a descriptor.
 struct Asked {
-    descriptor: NamedDescriptor,
-    /// The process has connected it, or named the address of the server.
+    descriptor: Descriptor,
+    /// The calls show that the process began the conversation over it.
     is_client: bool,
 }
 
@@ -40,7 +43,7 @@ impl Walk<'_, '_> {
         } else if may_have_timed_out(name, ret) {
             // Only a client connects; who receives may serve.
             let is_client = descriptor_use(name) == Some(DescriptorUse::Connect);
-            Asked { descriptor: wait.descriptor?, is_client }
+            Asked { descriptor: wait.descriptor?.descriptor(), is_client }
         } else {
             return None;
         };
@@ -57,28 +60,27 @@ impl Walk<'_, '_> {
         let mut before = std::iter::from_fn(|| calls.previous_row()).take(MOST);
         let mut answered = Vec::new();
         let descriptor = before.by_ref().find_map(|call| {
-            let (by, descriptor) = (descriptor_use(self.call_name(&call))?, call.descriptor?);
+            let (by, descriptor) = (descriptor_use(self.call_name(&call))?, call.descriptor?.descriptor());
             let moved = call.ret.is_some_and(|bytes| bytes > 0);
             if moved && matches!(by, DescriptorUse::Read | DescriptorUse::Receive) {
-                answered.push(descriptor.descriptor());
+                answered.push(descriptor);
             }
             let asks = moved && matches!(by, DescriptorUse::Write | DescriptorUse::Send);
             (asks || by == DescriptorUse::Connect).then_some((descriptor, by))
         });
-        let (descriptor, by) = descriptor.filter(|(asked, _)| !answered.contains(&asked.descriptor()))?;
-        let is_client = by == DescriptorUse::Connect || self.is_connected(descriptor, before);
+        let (descriptor, by) = descriptor.filter(|(asked, _)| !answered.contains(asked))?;
+        let is_client = by == DescriptorUse::Connect || self.began(descriptor, before);
         Some(Asked { descriptor, is_client })
     }
 
     /// True if calls before one that sent, latest first, show that the process began the conversation: it connected the
     /// descriptor, or it made the socket and sent first.
-    fn is_connected(&self, named: NamedDescriptor, mut before: impl Iterator<Item = Call>) -> bool {
-        let number = i64::from(named.descriptor().number());
+    fn began(&self, asked: Descriptor, mut before: impl Iterator<Item = Call>) -> bool {
         let mut sent_first = true;
         let shown = before.find_map(|call| {
             let name = self.call_name(&call);
-            let makes = call.ret == Some(number);
-            let is_same = call.descriptor.is_some_and(|other| other.descriptor() == named.descriptor());
+            let makes = call.ret.and_then(Descriptor::new) == Some(asked);
+            let is_same = call.descriptor.is_some_and(|other| other.descriptor() == asked);
             match descriptor_use(name) {
                 Some(DescriptorUse::Connect) if is_same => Some(true),
                 // Before that the descriptor was that of another open file.
@@ -101,10 +103,10 @@ impl Walk<'_, '_> {
     }
 
     /// The port to which an open file of the segment's thread leads, by the environment.
-    fn server_port(&self, segment: &PathSegment, named: NamedDescriptor, span: Span) -> Option<ServerPort> {
+    fn server_port(&self, segment: &PathSegment, asked: Descriptor, span: Span) -> Option<ServerPort> {
         let thread = self.sources.timeline.thread(segment.thread)?;
         let environment = self.sources.timeline.environment(thread.host)?;
-        environment.server_port(thread.pid, named.descriptor().number(), span)
+        environment.server_port(thread.pid, asked.number(), span)
     }
 }
 

@@ -38,7 +38,7 @@ fn records_of(rules: &WalkRules, file: &DataFile) -> Account {
     walked(rules, file.records().get(file.data.start..).unwrap_or(&[]), file.is_packed)
 }
 
-/// The records of some bytes. `is_packed`: compressed ones could not be unpacked.
+/// The records of some bytes. `is_packed_still`: compressed ones could not be unpacked.
 fn walked(rules: &WalkRules, bytes: &[u8], is_packed_still: bool) -> Account {
     let (mut account, mut at) = (Account::default(), 0usize);
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
