@@ -204,7 +204,7 @@ fn serial_share() {
         "2 measured, simulated by times of 1, of 2"
     );
     for path in recordings() {
-        let argument = Argument { label: None, path: path.clone() };
+        let argument = Argument::new(path.clone());
         let Opened::Traces(sources) = open(&[argument], &Ctx::new(1)).unwrap() else { continue };
         let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
         let name = path.parent().and_then(Path::file_name).unwrap_or_default().display().to_string();
@@ -250,7 +250,7 @@ fn main() {
 }
 
 fn analyses() {
-    let number = |(i, path)| Argument { label: Some(format!("r{i}")), path };
+    let number = |(i, path)| Argument { label: Some(format!("r{i}")), ..Argument::new(path) };
     let twice = recordings().into_iter().chain(recordings());
     let arguments: Vec<Argument> = twice.enumerate().map(number).collect();
     let Opened::Traces(sources) = open(&arguments, &Ctx::new(1)).unwrap() else { return };

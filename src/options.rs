@@ -177,9 +177,9 @@ impl GroupOptions {
         if let Some(label) = known {
             return Some((label.to_owned(), None));
         }
-        let Argument { label, path } = Argument::parse(old).located();
-        let label = label.unwrap_or_else(|| compare::BASELINE.to_owned());
-        Some((label.clone(), Some(Argument { label: Some(label), path })))
+        let trace = Argument::parse(old).located();
+        let label = trace.label.clone().unwrap_or_else(|| compare::BASELINE.to_owned());
+        Some((label.clone(), Some(Argument { label: Some(label), ..trace })))
     }
 }
 
@@ -198,7 +198,7 @@ fn matching(argument: Argument) -> Vec<Argument> {
     if names.is_empty() {
         return vec![argument];
     }
-    let file = |name| Argument { label: argument.label.clone(), path: argument.path.with_file_name(name) };
+    let file = |name| Argument { path: argument.path.with_file_name(name), ..argument.clone() };
     names.into_iter().map(file).collect()
 }
 

@@ -54,7 +54,7 @@ struct Accounts {
 /// The accounts of what is at a path; none where it cannot be opened.
 fn accounts(path: &Path, workers: usize) -> Option<Accounts> {
     let ctx = Ctx::new(workers);
-    let argument = Argument { label: None, path: path.to_owned() };
+    let argument = Argument::new(path.to_owned());
     let (mut checked, mut notices) = (Vec::new(), Notices::default());
     let format = match input::open(&[argument], &ctx).ok()? {
         Opened::Traces(sources) => {

@@ -81,7 +81,6 @@ mod support {
     pub mod corpus;
     pub mod ctf_writer;
     pub mod elf;
-    pub mod fake_perf;
     pub mod interface;
     pub mod json_schema;
     pub mod kernel_trace;
@@ -99,5 +98,4 @@ mod support {
     pub mod reread;
     pub mod spans;
     pub mod tracepoints;
-    pub mod tracer;
 }

@@ -84,7 +84,7 @@ fn recorded(uuids: [u128; 2], clock: impl Fn(Ns) -> Ns + 'static, replies: bool)
 const TWO: [u128; 2] = [0x11, 0x22];
 
 fn fitted(pair: &Pair, threads: usize) -> (Vec<Source>, Vec<HostClock>, Notices) {
-    let arguments: Vec<Argument> = pair.paths.iter().map(|p| Argument { label: None, path: p.clone() }).collect();
+    let arguments: Vec<Argument> = pair.paths.iter().map(|p| Argument::new(p.clone())).collect();
     let Opened::Traces(mut sources) = open(&arguments, &Ctx::new(2)).unwrap() else { panic!("no CTF") };
     let mut notices = Notices::default();
     let clocks = clocks::align(&mut sources, &mut notices, &Ctx::new(threads)).unwrap();
@@ -180,8 +180,8 @@ fn unrelated_hosts_keep_their_clocks() {
     let mut c = KernelTrace::new("gamma", 0x33);
     c.switch(START, 0, 0, 0, 5).sent(START + 10, 0, 5, segment(3, 4, 1)).switch(START + 20, 0, 5, 1, 0);
     c.write(other.path());
-    let mut arguments: Vec<Argument> = pair.paths.iter().map(|p| Argument { label: None, path: p.clone() }).collect();
-    arguments.insert(0, Argument { label: None, path: other.path().to_owned() });
+    let mut arguments: Vec<Argument> = pair.paths.iter().map(|p| Argument::new(p.clone())).collect();
+    arguments.insert(0, Argument::new(other.path().to_owned()));
     let Opened::Traces(mut sources) = open(&arguments, &Ctx::new(2)).unwrap() else { panic!("no CTF") };
     let clocks = clocks::align(&mut sources, &mut Notices::default(), &Ctx::new(1)).unwrap();
     let found: Vec<_> = clocks.iter().map(|c| (c.host.as_str(), c.error.is_some(), c.packets > 0)).collect();

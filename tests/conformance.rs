@@ -20,7 +20,7 @@ const KNOWN: &[(&str, &str)] = &[];
 fn recording(case: &Case, folder: &Path) -> Timeline {
     let _ = std::fs::remove_dir_all(folder);
     let traces = case.write(folder);
-    let arguments: Vec<Argument> = traces.into_iter().map(|path| Argument { label: None, path }).collect();
+    let arguments: Vec<Argument> = traces.into_iter().map(Argument::new).collect();
     let work = Ctx::new(1);
     let Ok(Opened::Traces(sources)) = open(&arguments, &work) else { panic!("{}: not readable", case.name) };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();

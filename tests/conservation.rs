@@ -29,7 +29,7 @@ fn folders(root: &Path) -> Vec<PathBuf> {
 }
 
 fn opened(folder: &Path) -> Option<Vec<Source>> {
-    let Ok(Opened::Traces(sources)) = open(&[Argument { label: None, path: folder.to_owned() }], &Ctx::new(2)) else {
+    let Ok(Opened::Traces(sources)) = open(&[Argument::new(folder.to_owned())], &Ctx::new(2)) else {
         return None;
     };
     Some(sources)

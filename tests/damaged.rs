@@ -63,7 +63,7 @@ fn damage(trace: &Path) {
 
 fn read(workers: usize, chunks: ChunkTarget) -> Timeline {
     let folder = tempfile::tempdir().unwrap();
-    let arguments = [Argument { label: None, path: write(folder.path()) }];
+    let arguments = [Argument::new(write(folder.path()))];
     let Opened::Traces(sources) = open(&arguments, &Ctx::new(1)).unwrap() else { panic!("no trace") };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     let options = Options { engine: EngineOptions { chunks, ..EngineOptions::default() }, ..Options::default() };

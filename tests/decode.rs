@@ -37,7 +37,7 @@ fn bytes(text: &str) -> Vec<u8> {
 
 /// The output about a case: its listing, and `error: ...` where something is wrong.
 fn listing(folder: &Path) -> String {
-    let argument = Argument { label: None, path: folder.to_owned() };
+    let argument = Argument::new(folder.to_owned());
     let sources = match input::open(&[argument], &Ctx::new(2)) {
         Ok(Opened::Traces(sources)) => sources,
         Ok(Opened::Otf2(_)) => panic!("{} is an archive", folder.display()),

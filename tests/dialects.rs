@@ -94,7 +94,7 @@ fn opened(folder: &Path, environment: &[(&str, &str)]) -> Vec<Source> {
         discarded: Vec::new(),
     });
     trace.write(folder);
-    let arguments = [Argument { label: None, path: folder.to_owned() }];
+    let arguments = [Argument::new(folder.to_owned())];
     let Opened::Traces(sources) = open(&arguments, &Ctx::new(1)).unwrap() else { panic!("no trace") };
     sources
 }
@@ -198,7 +198,7 @@ fn calls_of_old_tracers_are_named_by_number() {
         trace.channels.push(Channel { name: "kernel".into(), contexts: Vec::new(), events, discarded: Vec::new() });
         let path = folder.path().join(name);
         trace.write(&path);
-        let arguments = [Argument { label: None, path }];
+        let arguments = [Argument::new(path)];
         let Opened::Traces(sources) = open(&arguments, &Ctx::new(1)).unwrap() else { panic!("no trace") };
         let recording = read(&sources);
         let draft = TimelineDraft::of(&recording);
@@ -221,7 +221,7 @@ fn scheduler_events_of_an_unknown_tracer_are_reported() {
     let events = vec![event(START + 10, 0, "rtos:context_switch", fields)];
     trace.channels.push(Channel { name: "kernel".into(), contexts: Vec::new(), events, discarded: Vec::new() });
     trace.write(folder.path());
-    let arguments = [Argument { label: None, path: folder.path().to_owned() }];
+    let arguments = [Argument::new(folder.path().to_owned())];
     let Opened::Traces(sources) = open(&arguments, &Ctx::new(1)).unwrap() else { panic!("no trace") };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     let (_, notices) = record(&traces, &[], &Options::default(), &Ctx::new(1)).unwrap();

@@ -25,7 +25,7 @@ const SIZES: [Sizes; 5] = [
 ];
 
 fn load(paths: &[PathBuf]) -> Option<Vec<Source>> {
-    let arguments: Vec<Argument> = paths.iter().map(|path| Argument { label: None, path: path.clone() }).collect();
+    let arguments: Vec<Argument> = paths.iter().map(|path| Argument::new(path.clone())).collect();
     match open(&arguments, &Ctx::new(2)) {
         Ok(Opened::Traces(sources)) => Some(sources),
         _ => None,

@@ -223,7 +223,7 @@ fn stream_that_shrinks_while_read_is_a_notice() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
     copy(&fixture("lost-events"), &trace);
-    let open = || match input::open(&[Argument { label: None, path: trace.clone() }], &Ctx::new(2)).unwrap() {
+    let open = || match input::open(&[Argument::new(trace.clone())], &Ctx::new(2)).unwrap() {
         Opened::Traces(sources) => sources,
         Opened::Otf2(_) => unreachable!(),
     };

@@ -20,7 +20,7 @@ fn fixture() -> PathBuf {
 /// Everything that is read from a file: its dump, and the rows of the timeline.
 fn seen(path: &Path, workers: usize) -> (String, String) {
     let ctx = Ctx::new(workers);
-    let argument = Argument { label: None, path: path.to_owned() };
+    let argument = Argument::new(path.to_owned());
     let Ok(Opened::Traces(sources)) = input::open(&[argument], &ctx) else { panic!("{}", path.display()) };
     let mut out = Vec::new();
     dump::write(&sources, Form::Readable, &Sizes::default(), &ctx, &mut out).unwrap();

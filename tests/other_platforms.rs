@@ -40,7 +40,7 @@ fn error_of(paths: &[&Path]) -> String {
 }
 
 fn open(path: &Path) -> Option<Vec<Source>> {
-    match input::open(&[Argument { label: None, path: path.to_owned() }], &Ctx::new(1)).ok()? {
+    match input::open(&[Argument::new(path.to_owned())], &Ctx::new(1)).ok()? {
         Opened::Traces(sources) => Some(sources),
         Opened::Otf2(_) => panic!("{} is no archive", path.display()),
     }
@@ -212,7 +212,7 @@ fn spans_delimit_executions_beside_any_recording_of_the_kernel() {
         assert_eq!((&cause["kind"], &cause["extra_ns"]), (&"blocked.thread".into(), &4_950_000.into()), "{explain:#}");
         assert_eq!(explain["verdict"]["confident"], true, "{explain:#}");
         let dumped = |path: &Path| {
-            let arguments = [path, &*spans].map(|path| Argument { label: None, path: path.to_owned() });
+            let arguments = [path, &*spans].map(|path| Argument::new(path.to_owned()));
             let Ok(Opened::Traces(sources)) = input::open(&arguments, &Ctx::new(1)) else { panic!("{path:?}") };
             text(&sources, 1, &Sizes::default())
         };

@@ -90,7 +90,7 @@ struct Asked {
 /// `query`.
 fn questions(folder: &Path) -> [Asked; 2] {
     let ctx = Ctx::new(2);
-    let Ok(Opened::Traces(sources)) = open(&[Argument { label: None, path: folder.to_owned() }], &ctx) else {
+    let Ok(Opened::Traces(sources)) = open(&[Argument::new(folder.to_owned())], &ctx) else {
         panic!("{}: no traces", folder.display());
     };
     let traces: Vec<_> = sources.iter().map(|source| &source.trace).collect();

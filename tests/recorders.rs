@@ -24,7 +24,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 fn open(path: &Path) -> Result<Vec<Source>, OpenError> {
-    match input::open(&[Argument { label: None, path: path.to_owned() }], &Ctx::new(1))? {
+    match input::open(&[Argument::new(path.to_owned())], &Ctx::new(1))? {
         Opened::Traces(sources) => Ok(sources),
         Opened::Otf2(_) => panic!("{} is no archive", path.display()),
     }
@@ -334,7 +334,7 @@ fn long_recordings_are_the_same_on_any_number_of_workers() {
         let path = folder.path().join(name);
         std::fs::write(&path, repeat(&std::fs::read(fixture(name)).unwrap(), LONG)).unwrap();
         let seen = |workers: usize| {
-            let argument = Argument { label: None, path: path.clone() };
+            let argument = Argument::new(path.clone());
             let Ok(Opened::Traces(sources)) = input::open(&[argument], &Ctx::new(workers)) else { panic!("{name}") };
             let counts = count::count(&sources, &Ctx::new(workers)).unwrap().0;
             (counts.per_name, format!("{:?}", sources[0].trace.streams()))

@@ -15,7 +15,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 fn open(name: &str) -> Vec<Source> {
-    let argument = Argument { label: None, path: fixture(name) };
+    let argument = Argument::new(fixture(name));
     let Ok(Opened::Traces(sources)) = input::open(&[argument], &Ctx::new(1)) else { panic!("{name}") };
     sources
 }

@@ -22,7 +22,7 @@ fn json(words: &[&str], path: &Path) -> Value {
 }
 
 fn dump_of(path: &Path, workers: usize) -> String {
-    let argument = Argument { label: None, path: path.to_owned() };
+    let argument = Argument::new(path.to_owned());
     let Ok(Opened::Traces(sources)) = input::open(&[argument], &Ctx::new(workers)) else {
         panic!("{}", path.display())
     };

@@ -129,7 +129,7 @@ pub fn ask_file(name: &str, bytes: &[u8]) {
     let path = folder().expect("a folder for the recording").join(name);
     fs::write(&path, bytes).expect("the recording");
     let work = Ctx::new(1);
-    let opened = input::open(&[Argument { label: None, path }], &work);
+    let opened = input::open(&[Argument::new(path)], &work);
     let Ok(Opened::Traces(sources)) = opened else { return };
     assert_accounted(&sources);
     let (counts, _) = count::count(&sources, &work).expect("it is not cancelled");
@@ -211,7 +211,7 @@ pub fn ask(metadata: &[u8], stream: Option<&[u8]>) {
     if let Some(stream) = stream {
         fs::write(folder.join("stream"), stream).expect("stream");
     }
-    let argument = Argument { label: None, path: folder };
+    let argument = Argument::new(folder);
     let Ok(Opened::Traces(sources)) = input::open(&[argument], &Ctx::new(1)) else { return };
     assert_accounted(&sources);
     for source in &sources {

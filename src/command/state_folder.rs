@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     fn argument(path: &Path) -> Argument {
-        Argument { label: None, path: path.to_owned() }
+        Argument::new(path.to_owned())
     }
 
     fn view() -> SavedView {
@@ -271,7 +271,7 @@ mod tests {
         StateFile::new(&state, &[argument(&one)]).write(&view());
         assert_eq!(StateFile::new(&state, &[argument(&one)]).read().view, Some(view()));
         assert!(StateFile::new(&state, &[argument(&two)]).read().view.is_none());
-        let labelled = Argument { label: Some("old".into()), path: one.clone() };
+        let labelled = Argument { label: Some("old".into()), ..Argument::new(one.clone()) };
         assert!(StateFile::new(&state, &[labelled]).read().view.is_none());
         let recent = recent(&state);
         assert_eq!(recent.len(), 1);

@@ -363,7 +363,7 @@ mod tests {
             std::fs::write(folder.path().join(format!("s{i}")), events.concat()).unwrap();
         }
         let ctx = Ctx::new(2);
-        let argument = Argument { label: None, path: folder.path().to_owned() };
+        let argument = Argument::new(folder.path().to_owned());
         let Ok(Opened::Traces(sources)) = open(&[argument], &ctx) else { panic!("no trace") };
         let trace = &sources[0].trace;
         let layout = LineLayout::new(trace, Form::Canonical);

@@ -33,6 +33,7 @@ use error::LeftOut;
 pub use error::{OpenError, Unreadable};
 use foldhash::HashMap;
 use plain::PlainFile;
+use search::OnlyRecording;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -48,9 +49,16 @@ pub struct Argument {
     pub label: Option<String>,
     /// The path.
     pub path: PathBuf,
+    /// Folders in which the path was looked for and that could not be opened, each with the reason.
+    pub unopened: Vec<String>,
 }
 
 impl Argument {
+    /// A path without a label.
+    pub fn new(path: PathBuf) -> Argument {
+        Argument { label: None, path, unopened: Vec::new() }
+    }
+
     /// `LABEL=PATH`, or a path; a path that exists as written wins.
     pub fn parse(text: impl AsRef<OsStr>) -> Argument {
         let text = text.as_ref();
@@ -61,18 +69,19 @@ impl Argument {
         });
         match split {
             Some((label, path)) if !label.is_empty() && !label.contains('/') && !Path::new(text).exists() => {
-                Argument { label: Some(label.to_owned()), path: PathBuf::from(path) }
+                Argument { label: Some(label.to_owned()), ..Argument::new(PathBuf::from(path)) }
             }
-            _ => Argument { label: None, path: PathBuf::from(text) },
+            _ => Argument::new(PathBuf::from(text)),
         }
     }
 
     /// The perf.data, trace.dat or OTF2 archive in the folder that was named, where that is the only recording in it.
     pub fn located(self) -> Argument {
         let is_other = || self.is_archive() || Kind::of(&self.path) != Kind::Ctf;
-        match self.path.is_dir() && !is_other() {
-            true => Argument { path: search::only_recording_in(&self.path).unwrap_or(self.path), ..self },
-            false => self,
+        let is_searched = self.path.is_dir() && !is_other();
+        match is_searched.then(|| search::only_recording_in(&self.path)).flatten() {
+            Some(OnlyRecording { path, unopened }) => Argument { path, unopened, ..self },
+            None => self,
         }
     }
 
@@ -149,14 +158,14 @@ fn open_to_depth(arguments: &[Argument], depth: ctf::OpenDepth, ctx: &Ctx) -> Re
     let files: Vec<PlainFile> = arguments.iter().map(PlainFile::of).collect::<Result<_, _>>()?;
     let plain = |(argument, file): (&Argument, &PlainFile)| NamedArgument {
         label: argument.label.clone().unwrap_or_else(|| argument.path.display().to_string()),
-        argument: Argument { label: argument.label.clone(), path: file.path.clone() },
+        argument: Argument { path: file.path.clone(), ..argument.clone() },
         shown: argument.path.display().to_string(),
     };
     let named: Vec<NamedArgument> = arguments.iter().zip(&files).map(plain).collect();
     let mut opened = open_plain(&named, depth, ctx);
     if let Ok(opened) = &mut opened {
-        let unopened = arguments.iter().flat_map(|argument| search::unopened_around(&argument.path));
-        unopened.for_each(|place| opened.left_out(place));
+        let unopened = arguments.iter().flat_map(|argument| &argument.unopened);
+        unopened.for_each(|place| opened.left_out(place.clone()));
     }
     // Errors name what the user named.
     opened.map_err(|error| match error {

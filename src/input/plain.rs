@@ -162,7 +162,7 @@ mod tests {
     fn argument(folder: &Path, bytes: &[u8]) -> Argument {
         let path = folder.join("recording");
         std::fs::write(&path, bytes).unwrap();
-        Argument { label: None, path }
+        Argument::new(path)
     }
 
     #[test]

@@ -5,7 +5,6 @@
 
 use super::{Kind, otf2, perf};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The number of directory entries that are examined.
 const MOST_ENTRIES: usize = 10_000;
@@ -22,8 +21,16 @@ pub(super) fn other_recordings_below(folder: &Path) -> Vec<PathBuf> {
     search.found
 }
 
+/// The recording of a folder that holds no other.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct OnlyRecording {
+    pub path: PathBuf,
+    /// Folders that could not be opened, each with the reason: others may be in them.
+    pub unopened: Vec<String>,
+}
+
 /// The perf.data, trace.dat or OTF2 archive in a folder that holds no other recording.
-pub(super) fn only_recording_in(folder: &Path) -> Option<PathBuf> {
+pub(super) fn only_recording_in(folder: &Path) -> Option<OnlyRecording> {
     let mut search = Search { left: MOST_ENTRIES, ends_at_ctf: true, ..Search::default() };
     search.look_into(folder, DEEPEST);
     // Where entries were left out, other recordings may be among them.
@@ -31,27 +38,7 @@ pub(super) fn only_recording_in(folder: &Path) -> Option<PathBuf> {
     let only = search.found.pop().filter(|_| is_whole && search.found.is_empty())?;
     let path = Some(only).filter(|path| otf2::find(path).is_some() || Kind::of(path) != Kind::Ctf)?;
     search.unopened.sort_unstable();
-    lock().push(UnopenedFolders { recording: path.clone(), folders: search.unopened });
-    Some(path)
-}
-
-/// Folders in which a recording was looked for and that could not be opened, each with the reason.
-struct UnopenedFolders {
-    recording: PathBuf,
-    folders: Vec<String>,
-}
-
-/// Recordings are looked for while the command line is read, before the process gives up its right to look into
-/// folders, and opened after that: what was not opened is said then.
-static UNOPENED: Mutex<Vec<UnopenedFolders>> = Mutex::new(Vec::new());
-
-fn lock() -> MutexGuard<'static, Vec<UnopenedFolders>> {
-    UNOPENED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The folders around the only recording of a folder that could not be opened, each with the reason.
-pub(super) fn unopened_around(recording: &Path) -> Vec<String> {
-    lock().iter().rev().find(|found| found.recording == recording).map_or_else(Vec::new, |found| found.folders.clone())
+    Some(OnlyRecording { path, unopened: search.unopened })
 }
 
 #[derive(Default)]
@@ -125,7 +112,8 @@ mod tests {
     fn only_recording_in_a_folder_stands_for_it() {
         let perf = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders/switch.data");
         let folder = tempfile::tempdir().unwrap();
-        let only = || only_recording_in(folder.path());
+        let only_in = |folder: &Path| only_recording_in(folder).map(|only| only.path);
+        let only = || only_in(folder.path());
         assert_eq!(only(), None);
         let first = folder.path().join("perf.data");
         std::fs::copy(&perf, &first).unwrap();
@@ -133,13 +121,13 @@ mod tests {
         assert_eq!(only(), Some(first));
         // A folder with `data` is a recording itself, whether or not its header could be read before.
         let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders/dir.data");
-        assert_eq!(only_recording_in(&whole), Some(whole));
+        assert_eq!(only_in(&whole), Some(whole));
         // An OTF2 archive is its anchor.
         let run = tempfile::tempdir().unwrap();
         std::fs::create_dir(run.path().join("trace")).unwrap();
         let anchor = run.path().join("trace/run.otf2");
         std::fs::write(&anchor, "").unwrap();
-        assert_eq!(only_recording_in(run.path()), Some(anchor));
+        assert_eq!(only_in(run.path()), Some(anchor));
         // With a second recording of any kind it is not clear which is meant.
         std::fs::create_dir(folder.path().join("ust")).unwrap();
         std::fs::write(folder.path().join("ust/metadata"), "/* CTF 1.8 */").unwrap();

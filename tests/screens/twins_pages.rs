@@ -248,7 +248,7 @@ fn data_quality_equals_info_and_explain() {
 #[test]
 fn data_quality_of_an_archive_names_what_it_lacks_before_executions_are_compared() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/archives/late_sender/trace/traces.otf2");
-    let archive = Argument { label: None, path };
+    let archive = Argument::new(path);
     let opened = whyslow::session::Session::open(&[archive], &OpenOptions::default(), &Ctx::new(1)).unwrap();
     let mut session = Session::beginning(120, 60, ColourDepth::True, FirstQuestion::Patterns);
     session.mined();

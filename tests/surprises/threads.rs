@@ -70,7 +70,7 @@ fn threads(bytes: &[u8]) -> usize {
     use whyslow::input::{Argument, Opened, open};
     use whyslow::state::kernel::{Options, record};
     let file = super::written("a", bytes);
-    let Ok(Opened::Traces(sources)) = open(&[Argument { label: None, path: file.path.clone() }], &Ctx::new(1)) else {
+    let Ok(Opened::Traces(sources)) = open(&[Argument::new(file.path.clone())], &Ctx::new(1)) else {
         panic!("not opened")
     };
     let traces: Vec<_> = sources.iter().map(|source| &source.trace).collect();

@@ -36,7 +36,7 @@ use whyslow::state::timeline::{Tables, Timeline, TimelineDraft};
 use whyslow::view::stats::StatsTable;
 
 fn load(path: &Path) -> Vec<Source> {
-    let argument = Argument { label: None, path: path.to_owned() };
+    let argument = Argument::new(path.to_owned());
     let Opened::Traces(sources) = open(&[argument], &Ctx::new(2)).unwrap() else {
         panic!("{} is no CTF trace", path.display())
     };
@@ -270,7 +270,7 @@ fn results_do_not_depend_on_how_mutated_recordings_are_read() {
         let folder = place(&format!("mutated-{seed}"));
         let _ = std::fs::remove_dir_all(&folder);
         mutated(&folder, seed * 1013 + 1);
-        let argument = Argument { label: None, path: folder };
+        let argument = Argument::new(folder);
         // Traces that cannot be opened at all are another test's.
         if let Ok(Opened::Traces(sources)) = open(&[argument], &Ctx::new(2)) {
             check(&format!("mutated {seed}"), &sources, 19);
@@ -280,7 +280,7 @@ fn results_do_not_depend_on_how_mutated_recordings_are_read() {
 
 /// The result of opening some paths: all that later steps read, or the error.
 fn opened(paths: &[PathBuf], workers: usize) -> String {
-    let arguments: Vec<Argument> = paths.iter().map(|p| Argument { label: None, path: p.clone() }).collect();
+    let arguments: Vec<Argument> = paths.iter().map(|p| Argument::new(p.clone())).collect();
     let sources = match open(&arguments, &Ctx::new(workers)) {
         Ok(Opened::Traces(sources)) => sources,
         Ok(Opened::Otf2(_)) => panic!("an archive"),
@@ -326,7 +326,7 @@ fn opening_does_not_depend_on_workers() {
 fn results_do_not_depend_on_how_the_corpus_is_read() {
     let mut found = 0;
     for path in of_corpus() {
-        if let Ok(Opened::Traces(sources)) = open(&[Argument { label: None, path: path.clone() }], &Ctx::new(2)) {
+        if let Ok(Opened::Traces(sources)) = open(&[Argument::new(path.clone())], &Ctx::new(2)) {
             check(&path.display().to_string(), &sources, 11);
             found += 1;
         }

@@ -194,7 +194,7 @@ mod tests {
         for (times, expected) in [([5u64, 9, 12], 0), ([5, 9, 3], 1)] {
             let bytes: Vec<u8> = times.iter().flat_map(|time| time.to_le_bytes()).collect();
             std::fs::write(folder.path().join("stream"), bytes).unwrap();
-            let argument = Argument { label: None, path: folder.path().to_owned() };
+            let argument = Argument::new(folder.path().to_owned());
             let Ok(Opened::Traces(sources)) = input::open(&[argument], &Ctx::new(1)) else { panic!("no trace") };
             assert_eq!(sources[0].trace.notices().count(Notice::ClockJumpsBack), expected, "{times:?}");
         }
