@@ -168,7 +168,7 @@ fn planted_causes_are_found_or_nothing_is_claimed() {
 
 #[test]
 fn hindrances_are_told_from_their_twins_or_nothing_is_claimed() {
-    rates(0..30, "machines-hindered-few", hindered).hold();
+    rates(0..34, "machines-hindered-few", hindered).hold();
 }
 
 /// Twins without any timer event: the hypervisor takes CPUs, which the steal time beside the recording shows, or
@@ -182,12 +182,12 @@ fn running_is_sure_without_a_clock_only_where_no_steal_time_grew() {
         let answer = explained(&record(&hindered(seed).world, &manner, &folder));
         (answer["causes"][0]["kind"].clone(), answer["verdict"].clone())
     };
-    for seed in [3, 18, 33] {
+    for seed in [3, 20, 37] {
         let (kind, verdict) = answer(seed);
         assert!(kind == "cpu" && verdict["confident"] == false, "{seed}: {kind} {verdict:#}");
         assert!(verdict["sentence"].as_str().unwrap().contains("the steal time of /proc/stat grew"), "{verdict:#}");
     }
-    for seed in [4, 19, 34] {
+    for seed in [4, 21, 38] {
         let (kind, verdict) = answer(seed);
         assert!(kind == "cpu" && verdict["confident"] == true, "{seed}: {kind} {verdict:#}");
     }

@@ -20,6 +20,8 @@ pub(super) enum WaitManner {
     HeldBack,
     /// A thread was ready to run beside an idle CPU, and the counters of its control groups exclude a quota.
     HeldBackWithoutQuota,
+    /// A thread was ready to run on a CPU that was leaving an idle state.
+    IdleExit,
     /// The kernel held a thread back whose control group had used up its CPU quota.
     Throttled,
     /// The hypervisor gave its CPU to others.
@@ -62,6 +64,8 @@ pub(super) enum KeptBy {
     Quota,
     /// Something that is not known: its CPU was idle.
     Unknown,
+    /// Its CPU was leaving an idle state.
+    IdleExit,
 }
 
 impl KeptFromRunning {
@@ -178,6 +182,7 @@ pub(super) fn kept_from_running(kept: &KeptFromRunning, period: Option<&str>) ->
     let by = match &kept.by {
         KeptBy::Quota => return format!(", which was {mostly}{}", throttled(period)),
         KeptBy::Unknown => return format!(", which was {mostly}{}", held_back(false)),
+        KeptBy::IdleExit => return format!(", which {mostly}waited for a CPU that was leaving its idle state"),
         KeptBy::Thread(by) => by,
     };
     let taker = thread(by);

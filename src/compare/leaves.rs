@@ -10,7 +10,7 @@ use super::words::Blame;
 use crate::base::names::NameId;
 use crate::event::waiting_calls::is_of_file;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::wait_kind::{CPUS_IDLE, IDLE_CPU, IDLE_DISK, IDLE_LIMITED_DISK, IDLE_NO_QUOTA, WaitKind};
+use crate::model::wait_kind::{CPUS_IDLE, IDLE_DISK, IDLE_LIMITED_DISK, WaitKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Leaves that may give a part its name: the heaviest ones.
@@ -175,11 +175,11 @@ impl<'a> Leaves<'a> {
         self.of_runnable_holder(|leaf| self.input.origins[leaf.context.index()].throttled)
     }
 
-    /// Of the time in which the thread to blame was ready to run: true where its CPU was idle for [`COVERS`] of it,
-    /// false where for half of it.
-    pub(super) fn is_holder_held_back(&self) -> Option<bool> {
+    /// Of the time in which the thread to blame was ready to run: true where [`COVERS`] of it is in frames of some
+    /// names, such as that of an idle CPU, false where half of it is.
+    pub(super) fn is_holder_at(&self, names: &[&str]) -> Option<bool> {
         let name = |leaf: &Leaf| self.input.model.names.get(self.frame_name(leaf.context));
-        self.of_runnable_holder(|leaf| [IDLE_CPU, IDLE_NO_QUOTA].contains(&name(leaf)))
+        self.of_runnable_holder(|leaf| names.contains(&name(leaf)))
     }
 
     fn of_runnable_holder(&self, is: impl Fn(&Leaf) -> bool) -> Option<bool> {

@@ -20,7 +20,7 @@ use crate::event::kernel_thread::role;
 use crate::event::waiting_calls::is_sleep;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::wait_kind::{
-    BEHIND_PRIORITY, BEHIND_REAL_TIME, BY_FREEZER, BY_SIGNAL, BY_TRACER, HYPERVISOR, IDLE_CPU, IDLE_DISK,
+    BEHIND_PRIORITY, BEHIND_REAL_TIME, BY_FREEZER, BY_SIGNAL, BY_TRACER, HYPERVISOR, IDLE_CPU, IDLE_DISK, IDLE_EXIT,
     IDLE_LIMITED_DISK, IDLE_NO_QUOTA, NO_ANSWER, NO_STEAL, POLLING, QUOTA, RETRANSMITTED, SENT_BY, TCP_TIMER, WaitKind,
 };
 use std::collections::BTreeSet;
@@ -157,7 +157,7 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
         }
         let of_chain = named.kept.iter_mut().flat_map(|kept| match &mut kept.by {
             KeptBy::Thread(taker) => vec![&mut kept.holder, taker],
-            KeptBy::Quota | KeptBy::Unknown => vec![&mut kept.holder],
+            KeptBy::Quota | KeptBy::Unknown | KeptBy::IdleExit => vec![&mut kept.holder],
         });
         for by in of_chain.chain([&mut named.by]) {
             if !has_namesake(groups, by) {
@@ -178,6 +178,7 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
         WaitKind::Stolen if leaves.are_mostly(&[HYPERVISOR]) => WaitManner::Stolen,
         WaitKind::Stolen if leaves.are_mostly(&[NO_STEAL]) => WaitManner::NotStolen,
         WaitKind::Preempted if leaves.are_mostly(&[IDLE_CPU]) => WaitManner::HeldBack,
+        WaitKind::Preempted if leaves.are_mostly(&[IDLE_EXIT]) => WaitManner::IdleExit,
         WaitKind::Preempted if leaves.are_mostly(&[IDLE_NO_QUOTA]) => WaitManner::HeldBackWithoutQuota,
         _ => stop_manner(leaves, part),
     };
@@ -284,8 +285,11 @@ fn kept_from_running(
     if let Some(is_alone) = leaves.is_holder_throttled() {
         return Some(KeptFromRunning { holder, by: KeptBy::Quota, is_alone });
     }
-    if let Some(is_alone) = leaves.is_holder_held_back() {
+    if let Some(is_alone) = leaves.is_holder_at(&[IDLE_CPU, IDLE_NO_QUOTA]) {
         return Some(KeptFromRunning { holder, by: KeptBy::Unknown, is_alone });
+    }
+    if let Some(is_alone) = leaves.is_holder_at(&[IDLE_EXIT]) {
+        return Some(KeptFromRunning { holder, by: KeptBy::IdleExit, is_alone });
     }
     let (frames, is_alone) = leaves.taker()?;
     let is_its = |function: &CommonFunction| model.contexts.path(function.context).iter().any(|c| frames.contains(c));

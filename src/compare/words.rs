@@ -56,6 +56,9 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         (WaitKind::Preempted, Blame::NoThread) if named.manner == WaitManner::HeldBackWithoutQuota => {
             held_back(true).into()
         }
+        (WaitKind::Preempted, Blame::NoThread) if named.manner == WaitManner::IdleExit => {
+            "waiting for a CPU that was leaving its idle state".into()
+        }
         (WaitKind::Preempted, Blame::NoThread) => "waiting for a CPU".into(),
         (WaitKind::Interrupted, _) => "paused while interrupt handlers ran".into(),
         (WaitKind::Disk, _) if matches!(named.manner, WaitManner::DiskIdle | WaitManner::DiskLimit) => {

@@ -252,6 +252,11 @@ pub enum Kind {
         /// The new run queue.
         cpu: u16,
     },
+    /// The idle task lets its CPU rest in an idle state of the processor, or the CPU has left that.
+    IdleState {
+        /// It rests from now on.
+        enters: bool,
+    },
     /// A soft interrupt is asked for.
     Raise {
         /// Which.

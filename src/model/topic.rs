@@ -24,7 +24,7 @@ pub const ESSENTIAL: &str = "sched:sched_switch";
 pub const SYSTEM_CALLS: [&str; 2] = ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit"];
 
 /// All questions, the most important first.
-pub const TOPICS: [Topic; 13] = [
+pub const TOPICS: [Topic; 14] = [
     Topic {
         question: "who ran",
         events: &[ESSENTIAL],
@@ -128,6 +128,12 @@ pub const TOPICS: [Topic; 13] = [
         events: &["power:cpu_frequency"],
         cost: "an event for each change",
         without: "a CPU that runs slower looks like a program that computes more",
+    },
+    Topic {
+        question: "idle states of CPUs",
+        events: &["power:cpu_idle"],
+        cost: "two events for each rest of a CPU",
+        without: "a CPU that needs time to leave its idle state looks like a scheduler that is late",
     },
 ];
 

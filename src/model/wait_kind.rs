@@ -5,6 +5,8 @@ pub const IDLE_CPU: &str = "CPU idle";
 
 /// The same where the counters of the thread's control groups show that no quota held it back.
 pub const IDLE_NO_QUOTA: &str = "CPU idle, no quota";
+/// The name of the time in which a thread was ready to run and its CPU was leaving an idle state of the processor.
+pub const IDLE_EXIT: &str = "CPU leaving idle";
 /// The end of the names of waits for a CPU during which other CPUs were idle: `2 of 4 CPUs idle`.
 pub const CPUS_IDLE: &str = " CPUs idle";
 /// The begin of the names of waits for a CPU that a quota of a control group causes: `quota of 100 ms`, of which the

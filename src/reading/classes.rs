@@ -55,6 +55,8 @@ pub(super) enum Shape {
     Signal,
     /// A CPU has another frequency.
     Frequency,
+    /// A CPU enters or leaves an idle state.
+    IdleState,
     /// Any other event that changes no state.
     Remark(RemarkKind),
     FunctionEntry,
@@ -177,6 +179,7 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         "syscall_entry_unknown" => with(Shape::NumberedEntry, &["id", "args"]),
         "syscall_exit_unknown" => with(Shape::NumberedExit, &["id", "ret"]),
         "signal_generate" => with(Shape::Signal, &["sig", "tid|pid"]),
+        "power_cpu_idle" => bare(Shape::IdleState, &["state"]),
         "power_cpu_frequency" => bare(Shape::Frequency, &["state", "cpu_id"]),
         "syscall_latency" => with(Shape::Latency, &["duration"]),
         "page_fault_user"

@@ -4,7 +4,7 @@
 
 use crate::base::heap::{HeapSize, block};
 use crate::base::names::{NameId, Names};
-use crate::base::time::{Span, Timestamp};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::descriptor::NamedDescriptor;
 use crate::event::host::HostId;
 use crate::event::kernel_thread::{self, KTHREADD};
@@ -44,6 +44,10 @@ pub enum SegmentKind {
     /// Stopped by a signal or a tracer (`qualifier`), until a thread (`waker`) let it go on.
     Stopped,
 }
+
+/// The longest time that a wake-up of an idle CPU takes, also from its deepest rest and in a virtual machine, in ns: a
+/// thread that is ready to run for longer beside an idle CPU is held back.
+pub const LONGEST_WAKE_UP: Ns = 2_000_000;
 
 /// The thread that ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,8 +12,8 @@ pub use super::rows::{
     Mark, MarkField, MarkRow, PageFault, Service, WakeStack,
 };
 pub use super::segments::{
-    Call, Segment, SegmentKind, StackChange, StackSample, Thread, ThreadId, ThreadName, ThreadRows, VirtualIds, Waker,
-    known_cpu,
+    Call, LONGEST_WAKE_UP, Segment, SegmentKind, StackChange, StackSample, Thread, ThreadId, ThreadName, ThreadRows,
+    VirtualIds, Waker, known_cpu,
 };
 use super::store::families::RowStores;
 use super::store::leaves::LeafPin;

@@ -1,5 +1,6 @@
 //! Machines on which the threads of a server do not run although they could: its CPU quota is used up, a hypervisor has
-//! the CPU, it is bound to a busy one, it is frozen, the holder of its lock gets no CPU, the kernel looks for memory.
+//! the CPU, it is bound to a busy one, it is frozen, the holder of its lock gets no CPU, the kernel looks for memory,
+//! its CPU leaves an idle state.
 //! Each has a twin with the same surface and another cause.
 //!
 //! Requests take some milliseconds and hindrances some tens of them, as time slices, periods of quotas and ticks have
@@ -9,6 +10,7 @@ use super::bandwidth::Enforcement;
 use super::kernel_code::Fault;
 use super::plants::Plant;
 use super::program::Program;
+use super::rests::Late;
 use super::{Channel, Disk, Machine, Mutex, Op, Process, Random, World, turns};
 use whyslow::base::time::Ns;
 
@@ -52,12 +54,16 @@ pub(super) fn build(plant: Plant, (cpus, is_busy): (usize, bool), seed: u64) -> 
     // A tick must come often in a request to be missed.
     let base = match plant {
         Plant::Steal | Plant::Tickless => dice.between(6 * MS, 10 * MS),
+        // No CPU needs longer than two to leave an idle state.
+        Plant::IdleExit | Plant::IdleInterrupted => dice.between(150_000, 300_000),
         _ => dice.between(2 * MS, 4 * MS),
     };
     let own: Vec<usize> = match plant {
         Plant::Bound => (0..2).collect(),
         // The first CPU is the holder's.
         Plant::Inversion | Plant::SlowHolder => (1..cpus).collect(),
+        // The next one is the backend's.
+        Plant::IdleExit | Plant::IdleInterrupted => (0..(cpus - 1).min(4)).collect(),
         _ => (0..cpus.min(4)).collect(),
     };
     let mut shop = Shop {
@@ -65,7 +71,10 @@ pub(super) fn build(plant: Plant, (cpus, is_busy): (usize, bool), seed: u64) -> 
         disk: machine.disk(150_000, 800),
         lock: machine.mutex(),
         base,
-        delay: dice.between(30 * MS, 70 * MS),
+        delay: match plant {
+            Plant::IdleExit | Plant::IdleInterrupted => dice.between(700_000, 1_300_000),
+            _ => dice.between(30 * MS, 70 * MS),
+        },
         workers: (2 + dice.below(3)).max(own.len().min(3)),
         length: base * 1000,
         own,
@@ -84,7 +93,7 @@ impl Shop {
     fn serve(&mut self) {
         let client = self.machine.process("loadgen");
         let think = self.base * 2;
-        let reads = self.dice.once_in(2);
+        let (reads, asks) = (self.dice.once_in(2), matches!(self.plant, Plant::IdleExit | Plant::IdleInterrupted));
         for number in 0..self.workers {
             let (to, from) = self.machine.connection();
             let name = ["worker-0", "worker-1", "worker-2", "worker-3"][number];
@@ -92,7 +101,8 @@ impl Shop {
                 Plant::Bound => vec![self.own[number % self.own.len()]],
                 _ => self.own.clone(),
             };
-            let program = self.worker((to, from), reads);
+            let backend = asks.then(|| self.backend());
+            let program = self.worker((to, from), reads && !asks, backend);
             self.machine.thread_on(self.server, name, program, 1, allowed);
             let ask = turns(move |dice, _| {
                 vec![Op::Sleep(dice.between(think / 3, think * 5 / 3)), Op::Send(to, 1), Op::Receive(from)]
@@ -101,7 +111,19 @@ impl Shop {
         }
     }
 
-    fn worker(&self, (to, from): (Channel, Channel), reads: bool) -> Program {
+    /// A thread of another process that answers at once, on a CPU of its own.
+    fn backend(&mut self) -> (Channel, Channel) {
+        let (to, from) = self.machine.connection();
+        let process = self.machine.process("backend");
+        let work = self.base / 8;
+        let answer = turns(move |dice, _| {
+            vec![Op::Receive(to), Op::Call("lookup_key", vec![Op::Run(dice.about(work))]), Op::Send(from, 0)]
+        });
+        self.machine.thread_on(process, "backend", answer, 1, vec![self.own.len()]);
+        (to, from)
+    }
+
+    fn worker(&self, (to, from): (Channel, Channel), reads: bool, backend: Option<(Channel, Channel)>) -> Program {
         let (base, delay, plant, disk, lock) = (self.base, self.delay, self.plant, self.disk, self.lock);
         let locks = matches!(plant, Plant::Inversion | Plant::SlowHolder);
         turns(move |dice, turn| {
@@ -112,6 +134,9 @@ impl Shop {
             }
             if reads {
                 ops.push(Op::Call("load_record", vec![Op::ReadDisk(disk, 4096)]));
+            }
+            if let Some((to, from)) = backend {
+                ops.push(Op::Call("ask_backend", vec![Op::Send(to, 1), Op::Receive(from)]));
             }
             let work = dice.about(delay);
             match plant {
@@ -149,6 +174,8 @@ impl Shop {
             Plant::Inversion | Plant::SlowHolder => self.keep(),
             Plant::LowFrequency => self.change_clocks(40),
             Plant::EvenFrequency => self.change_clocks(11),
+            Plant::IdleExit => self.machine.let_rest(self.own.clone(), Late::Deep, self.delay),
+            Plant::IdleInterrupted => self.machine.let_rest(self.own.clone(), Late::Interrupt, self.delay),
             _ => {}
         }
     }

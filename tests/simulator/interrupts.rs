@@ -43,6 +43,7 @@ impl Machine {
             self.cpus[cpu].pending.push_back(interrupt);
             return;
         }
+        self.leave_idle_state(cpu);
         self.pause(cpu);
         let parts = self.parts(interrupt);
         self.cpus[cpu].interrupt = Some(Handling(parts));
@@ -131,6 +132,7 @@ impl Machine {
         if self.cpus[cpu].spending.is_none() {
             self.resume(cpu);
         }
+        self.enter_idle_state(cpu);
     }
 
     /// The scheduler's tick: only on a CPU that runs a thread.

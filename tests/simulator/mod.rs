@@ -34,6 +34,7 @@ mod perf;
 pub mod plants;
 pub mod program;
 pub mod recorder;
+mod rests;
 mod samples;
 mod scheduler;
 pub mod service;
@@ -124,6 +125,8 @@ struct Cpu {
     tickless: bool,
     /// In tenths, how many times as long programs take there as at its highest frequency; 0 where that never changed.
     slowness: Ns,
+    /// It is in an idle state.
+    rests: bool,
 }
 
 #[derive(Default)]
@@ -171,6 +174,7 @@ pub struct Machine {
     channels: Vec<ChannelState>,
     bandwidths: Vec<bandwidth::Bandwidth>,
     samples: Vec<EnvironmentLine>,
+    rests: Option<rests::Rests>,
     agenda: BinaryHeap<Reverse<Agendum>>,
     agenda_number: u64,
     next_tid: i32,
@@ -216,6 +220,7 @@ impl Machine {
             channels: Vec::new(),
             bandwidths: Vec::new(),
             samples: Vec::new(),
+            rests: None,
             agenda: BinaryHeap::new(),
             agenda_number: 0,
             next_tid: 1000,

@@ -53,6 +53,10 @@ pub enum Plant {
     LowFrequency,
     /// Some requests compute, and the frequency of the CPUs changes a little now and then.
     EvenFrequency,
+    /// The CPU of a request that was woken needs time to leave its idle state.
+    IdleExit,
+    /// It is awake, and handles an interrupt first.
+    IdleInterrupted,
 }
 
 impl Plant {
@@ -70,7 +74,7 @@ impl Plant {
 
     /// Reasons for which a thread does not run although it could, and for each a twin: the same surface, and another
     /// cause.
-    pub const HINDRANCES: [Plant; 15] = [
+    pub const HINDRANCES: [Plant; 17] = [
         Plant::Quota,
         Plant::QuotaOfThreads,
         Plant::PeriodicNeighbour,
@@ -86,6 +90,8 @@ impl Plant {
         Plant::Clearing,
         Plant::LowFrequency,
         Plant::EvenFrequency,
+        Plant::IdleExit,
+        Plant::IdleInterrupted,
     ];
 
     /// In the words of `explain --json`.
@@ -95,6 +101,7 @@ impl Plant {
             Plant::Lock | Plant::Frozen | Plant::Inversion | Plant::SlowHolder => "blocked.thread",
             Plant::Disk => "blocked.disk",
             Plant::Preemption | Plant::PeriodicNeighbour | Plant::Bound | Plant::Crowd => "preempted",
+            Plant::IdleExit | Plant::IdleInterrupted => "preempted",
             Plant::Sleep => "blocked.timer",
             Plant::Cpu | Plant::Tickless | Plant::Reclaim | Plant::Clearing => "cpu",
             Plant::LowFrequency | Plant::EvenFrequency => "cpu",
@@ -122,6 +129,7 @@ impl Plant {
             Plant::None | Plant::Sleep | Plant::Cpu | Plant::Interrupts => None,
             Plant::Quota | Plant::QuotaOfThreads | Plant::Steal | Plant::Tickless => None,
             Plant::Reclaim | Plant::Clearing | Plant::LowFrequency | Plant::EvenFrequency => None,
+            Plant::IdleExit | Plant::IdleInterrupted => None,
         }
     }
 
@@ -139,7 +147,7 @@ impl Plant {
             Plant::None | Plant::Interrupts | Plant::Frozen | Plant::Stopped => &[],
             // No tick samples the function.
             Plant::Quota | Plant::QuotaOfThreads | Plant::Steal | Plant::Tickless => &[],
-            Plant::LowFrequency => &[],
+            Plant::LowFrequency | Plant::IdleExit | Plant::IdleInterrupted => &[],
             Plant::EvenFrequency => &["rebuild_index"],
         }
     }
@@ -156,6 +164,8 @@ impl Plant {
             Plant::Clearing => (Some("cleared the pages"), &["reclaim"]),
             Plant::LowFrequency => (Some("CPU frequencies"), &[]),
             Plant::EvenFrequency => (None, &["frequencies"]),
+            Plant::IdleExit => (Some("leaving its idle state"), &[]),
+            Plant::IdleInterrupted => (None, &["idle state"]),
             _ => (None, &[]),
         }
     }
@@ -187,7 +197,8 @@ impl Plant {
                 Plant::Reclaim | Plant::Clearing => !manner.kernel_stacks,
                 Plant::None | Plant::Preemption | Plant::Cpu | Plant::Tickless => false,
                 Plant::PeriodicNeighbour | Plant::Bound | Plant::Crowd => false,
-                Plant::LowFrequency | Plant::EvenFrequency => false,
+                Plant::LowFrequency | Plant::EvenFrequency | Plant::IdleInterrupted => false,
+                Plant::IdleExit => none(&[Missing::IdleStates, Missing::Wakeups]),
             }
     }
 }
@@ -216,6 +227,9 @@ pub fn hindered(seed: u64) -> Generated {
     let mut manner = manner(&mut dice, seed);
     (manner.environment, manner.kernel_stacks) = (dice.once_in(2), dice.once_in(2) && manner.stacks);
     let (cpus, is_busy) = (hindrances::cpus(plant, &mut dice), dice.once_in(2));
+    if matches!(plant, Plant::IdleExit | Plant::IdleInterrupted) && dice.once_in(4) {
+        manner.missing.push(Missing::IdleStates);
+    }
     shown(plant, cpus, manner, |attempt| hindrances::build(plant, (cpus, is_busy), seed * 31 + attempt))
 }
 

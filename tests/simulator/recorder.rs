@@ -95,6 +95,7 @@ pub enum Missing {
     Block,
     Calls,
     Work,
+    IdleStates,
     /// The tracer's state dump.
     Statedump,
 }
@@ -116,6 +117,7 @@ impl Missing {
             Missing::Block => starts("block_"),
             Missing::Calls => starts("syscall_"),
             Missing::Work => starts("workqueue_"),
+            Missing::IdleStates => name == "power_cpu_idle",
             Missing::Statedump => starts("lttng_statedump"),
         }
     }

@@ -65,7 +65,10 @@ impl Machine {
         self.cpus[cpu].queues[priority].push_back(thread);
         let delay = if cpu == by { 700 } else { self.dice.between(2_000, 9_000) };
         match self.cpus[cpu].current {
-            None => self.later(self.now + delay, Action::Reschedule(cpu)),
+            None => {
+                let delay = if cpu == by { delay } else { self.wake_up_delay(cpu, delay) };
+                self.later(self.now + delay, Action::Reschedule(cpu));
+            }
             Some(current) if priority < self.threads[current].priority => {
                 self.cpus[cpu].need_reschedule = true;
                 if cpu != by {
@@ -162,6 +165,7 @@ impl Machine {
         if next.is_none() && prev.is_none() {
             return;
         }
+        self.leave_idle_state(cpu);
         if next != prev {
             let name =
                 |t: Option<usize>, m: &Machine| t.map_or_else(|| Rc::clone(&m.idle), |t| Rc::clone(&m.threads[t].task));
@@ -183,6 +187,7 @@ impl Machine {
         self.cpus[cpu].spending = None;
         self.cpus[cpu].epoch += 1;
         self.schedule.cpu(cpu, self.now, next);
+        self.enter_idle_state(cpu);
         let Some(next) = next else { return };
         self.threads[next].state = State::Running;
         // The switch itself takes its time.

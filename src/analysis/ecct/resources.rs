@@ -16,14 +16,11 @@ use crate::analysis::surroundings::is_among;
 use crate::base::time::{Ns, Span};
 use crate::model::carrier::Carrier;
 use crate::model::wait_kind::{
-    BEFORE_LOWER, BEHIND_PRIORITY, BEHIND_REAL_TIME, HYPERVISOR, IDLE_CPU, IDLE_DISK, IDLE_LIMITED_DISK, IDLE_NO_QUOTA,
-    IN_PHASE, LIKE_A_QUOTA, NO_STEAL, OTHER_PRIORITY, OUT_OF_TURN, WaitKind,
+    BEFORE_LOWER, BEHIND_PRIORITY, BEHIND_REAL_TIME, HYPERVISOR, IDLE_CPU, IDLE_DISK, IDLE_EXIT, IDLE_LIMITED_DISK,
+    IDLE_NO_QUOTA, IN_PHASE, LIKE_A_QUOTA, NO_STEAL, OTHER_PRIORITY, OUT_OF_TURN, WaitKind,
 };
-use crate::state::timeline::{CpuRun, HostId, SegmentKind, Thread, ThreadId};
+use crate::state::timeline::{CpuRun, HostId, LONGEST_WAKE_UP, SegmentKind, Thread, ThreadId};
 use smallvec::SmallVec;
-
-/// The longest time that a wake-up of an idle CPU takes, also from its deepest rest and in a virtual machine, in ns.
-pub(super) const LONGEST_WAKE_UP: Ns = 2_000_000;
 
 /// A wait for a CPU of this length is worth a look at its circumstances: a time slice is no longer.
 const LONG: Ns = 5_000_000;
@@ -49,6 +46,11 @@ impl Walk<'_, '_> {
             return;
         }
         let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Preempted, None));
+        if segment.qualifier.is_some_and(|by| timeline.names().get(by) == IDLE_EXIT) {
+            let leaving = self.outline.child(Some(wait), OutlineStep::Named(WaitKind::Preempted, IDLE_EXIT));
+            self.add(leaving, segment.span.len() as u64);
+            return;
+        }
         let runs = host.map(|host| self.reader.runs(host, segment.cpu).within(segment.span));
         let runs: SmallVec<[CpuRun; 8]> = runs.into_iter().flatten().collect();
         let circumstances = self.circumstances(segment, &runs);

@@ -118,6 +118,17 @@ fn name_prefers_the_programs_own_functions_to_the_runtimes() {
     assert!(first_cause("p;p+0x12;memcpy", &runtime).sentence.starts_with("Running memcpy on the CPU"));
 }
 
+#[test]
+fn name_says_that_a_cpu_was_leaving_its_idle_state() {
+    let leaves = first_cause("p;main;append;[read];{preempted};{CPU leaving idle}", &[]);
+    let whole = "Waiting for a CPU that was leaving its idle state: ";
+    assert!(leaves.sentence.starts_with(whole), "{}", leaves.sentence);
+    let holder = "p;main;append;[futex];thread low@p;hold;{preempted};{CPU leaving idle}";
+    let holder = first_cause(holder, &[]).sentence;
+    let whole = "Waiting in append for thread low of p, which waited for a CPU that was leaving its idle state: ";
+    assert!(holder.starts_with(whole), "{holder}");
+}
+
 /// A holder was ready to run beside an idle CPU, but for a moment in which another thread ran there.
 #[test]
 fn name_blames_no_thread_for_a_holder_that_was_held_back() {

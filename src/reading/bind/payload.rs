@@ -23,6 +23,9 @@ use crate::reading::syscalls;
 const LTTNG_PRIORITY: i64 = 100;
 const LTTNG_END: i64 = 40;
 
+/// The state in `power:cpu_idle` of a CPU that has left its idle state (`PWR_EVENT_EXIT`).
+const LEFT_IDLE_STATE: u32 = u32::MAX;
+
 /// Numbers of the signals that stop a process: SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
 const STOP_SIGNALS: [i64; 4] = [19, 20, 21, 22];
 
@@ -197,6 +200,7 @@ impl Payload<'_, '_> {
     fn interrupt(&mut self) -> Option<Kind> {
         Some(match self.bound.shape {
             Shape::IrqEnter => Kind::Enter { context: Context::Irq(self.id(0)), name: self.name(1) },
+            Shape::IdleState => Kind::IdleState { enters: self.word(0)? as u32 != LEFT_IDLE_STATE },
             Shape::IrqLeave => Kind::Leave { context: Context::Irq(self.id(0)) },
             Shape::SoftIrqRaise => Kind::Raise { soft_irq: SoftIrq::of(self.id(0) as u32) },
             Shape::SoftIrqEnter => {

@@ -10,6 +10,7 @@
 //! in it get the right label, but it interrupts no thread. Without `irq_softirq_raise` the recording does not show
 //! this: there every soft interrupt interrupts the thread.
 
+use super::idle_state::IdleState;
 use super::slots::{UNKNOWN_START, known_span};
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
@@ -162,6 +163,7 @@ pub(super) struct CpuSlots {
     contexts: Vec<ContextLevel>,
     raised: u32,
     delivery: Option<Delivery>,
+    idle_state: IdleState,
     idle_leaves: bool,
 }
 
@@ -202,6 +204,8 @@ pub(super) struct Cpu {
     /// The soft interrupts that the running thread raised as part of its own work, one bit each.
     raised: u32,
     delivery: Option<Delivery>,
+    /// The processor's, while the idle task runs.
+    pub idle_state: IdleState,
     pub runs: Vec<CpuRun>,
     /// Its idle task.
     pub idle: Option<ThreadId>,
@@ -222,6 +226,7 @@ impl Cpu {
             contexts: Vec::new(),
             raised: 0,
             delivery: None,
+            idle_state: IdleState::Unknown,
             runs: Vec::new(),
             idle: None,
             idle_leaves: false,
@@ -245,6 +250,7 @@ impl Cpu {
         self.thread = thread;
         self.since = t;
         self.confirmed_at = t;
+        self.idle_state = IdleState::Unknown;
     }
 
     /// Nothing is known before the switch at `t` but the soft interrupts that are raised.
@@ -305,6 +311,7 @@ impl Cpu {
         let bit = if let Context::SoftIrq(soft_irq) = context { bit(soft_irq) } else { 0 };
         let own = self.raised & bit != 0 && !interrupted;
         self.raised &= !bit;
+        self.idle_state.interrupt(t);
         if self.contexts.len() < MOST_NESTED {
             self.contexts.push(ContextLevel { context, name, own, seen: t });
         }
@@ -377,6 +384,7 @@ impl Cpu {
         self.contexts = after.contexts;
         self.raised = self.raised & unknown | after.raised & !unknown;
         self.delivery = after.delivery;
+        self.idle_state = after.idle_state;
         self.idle_leaves |= after.idle_leaves;
     }
 
@@ -394,6 +402,7 @@ impl Cpu {
             contexts: self.contexts.clone(),
             raised: self.raised,
             delivery: self.delivery,
+            idle_state: self.idle_state,
             idle_leaves: self.idle_leaves,
         }
     }

@@ -123,11 +123,11 @@ impl Machine {
                 }
             }
             Due::Hold { cpu } => self.take_hold(cpu, join.prepared, ids),
-            Due::GetCpu { cpu, t, tid, name } => {
+            Due::GetCpu { cpu, t, tid, name, left_idle_state } => {
                 let Some(Some(c)) = ids.cpus.get(cpu.index()).copied() else { return };
                 let thread = self.next_on(c, tid, t);
                 self.name(thread, t, name, batch);
-                self.get_cpu(c, t, thread);
+                self.get_cpu(c, t, thread, left_idle_state);
                 ids.threads.push(thread);
             }
             Due::Fork => join.children.next().into_iter().for_each(|child| {

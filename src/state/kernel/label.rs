@@ -45,6 +45,8 @@ pub(super) struct Reasons {
     pub signal: NameId,
     /// Stopped by a tracer.
     pub tracer: NameId,
+    /// Ready to run on a CPU that was leaving an idle state.
+    pub idle_exit: NameId,
 }
 
 impl Reasons {

@@ -31,7 +31,7 @@ use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, TextId, ThreadContextId};
 use crate::event::stack::{RawStackId, renamed};
 use crate::model::facts::Quality;
-use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER};
+use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_EXIT};
 use crate::reading::batch::{Batch, BatchNames};
 use crate::reading::sources::HostName;
 use crate::state::store::row_builders::RowBuilders;
@@ -213,6 +213,7 @@ impl Machine {
             remote: reason("woken from another CPU"),
             signal: reason(BY_SIGNAL),
             tracer: reason(BY_TRACER),
+            idle_exit: reason(IDLE_EXIT),
         };
         out.tables.quality = vec![Quality::default(); out.tables.hosts.len()];
         let hosts = (0..out.tables.hosts.len()).map(HostId::at);

@@ -28,6 +28,7 @@ mod fork;
 mod functions;
 mod handlers;
 mod identity;
+mod idle_state;
 mod images;
 mod join;
 mod label;

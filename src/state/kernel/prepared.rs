@@ -67,6 +67,8 @@ pub(super) enum Due {
         t: Timestamp,
         tid: i32,
         name: TextId,
+        /// When the CPU left its idle state, where it was idle.
+        left_idle_state: Option<Timestamp>,
     },
     /// The worker's next thread is its next child.
     Fork,

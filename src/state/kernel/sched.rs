@@ -95,7 +95,7 @@ impl Machine {
             true => c,
             false => self.cpus.of_thread(self.cpus[c].host, self.threads[next].thread.tid, t),
         };
-        self.get_cpu(c, t, next);
+        self.get_cpu(c, t, next, self.cpus[c].idle_state.left());
         self.cpus[c].set_next(next, t);
     }
 
@@ -163,13 +163,14 @@ impl Machine {
             }
         }
         if self.threads[thread].sched != Sched::Running(c) {
-            self.get_cpu(c, t, thread);
+            self.get_cpu(c, t, thread, None);
         }
         self.cpus[c].set_next(thread, t);
     }
 
-    /// `next` gets CPU `c`, as far as the thread is concerned.
-    pub(super) fn get_cpu(&mut self, c: CpuId, t: Timestamp, next: ThreadId) {
+    /// `next` gets CPU `c`, as far as the thread is concerned; where the CPU was idle, it left its idle state at
+    /// `left_idle_state`.
+    pub(super) fn get_cpu(&mut self, c: CpuId, t: Timestamp, next: ThreadId, left_idle_state: Option<Timestamp>) {
         self.leave_elsewhere(c, next, t);
         self.apply_early_wake(next);
         let number = self.cpus[c].number;
@@ -182,6 +183,7 @@ impl Machine {
         self.apply_losses(next, t);
         let state = &mut self.threads[next];
         state.wait_for_own_request();
+        left_idle_state.into_iter().for_each(|left| state.wait_for_idle_exit(left, &self.reasons));
         state.change(t, Sched::Running(c), &self.reasons);
         state.early_wake = None;
         state.cpu = number;

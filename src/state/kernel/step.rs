@@ -112,6 +112,12 @@ impl Machine {
             Kind::Wake { .. } => self.woke(c, event, host, ids),
             Kind::Migrate { tid, cpu } => self.migrate(t, host, tid, u32::from(cpu)),
             Kind::Enter { context, name } => self.enter(c, t, context, name, ids),
+            Kind::IdleState { enters } => {
+                // A thread that runs shows that events are missing.
+                if thread.is_some_and(|thread| self.threads[thread].thread.idle) {
+                    self.cpus[c].idle_state.step(t, enters);
+                }
+            }
             Kind::Raise { soft_irq } => self.cpus[c].raise(soft_irq),
             Kind::Leave { context } => {
                 if self.cpus[c].leave(t, context) {

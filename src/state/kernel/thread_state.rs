@@ -13,7 +13,7 @@ use crate::event::descriptor::NamedDescriptor;
 use crate::event::prev_state::StoppedBy;
 use crate::state::threads::{HostTid, Observed, ThreadInstance};
 use crate::state::timeline::{
-    Call, Segment, SegmentKind, StackSample, Thread, ThreadId, ThreadName, ThreadRows, Waker,
+    Call, LONGEST_WAKE_UP, Segment, SegmentKind, StackSample, Thread, ThreadId, ThreadName, ThreadRows, Waker,
 };
 
 /// The scheduler's slot of a thread (ALGORITHMS.md 3.1).
@@ -285,6 +285,15 @@ impl ThreadState {
         if self.sched == Sched::Blocked && self.uninterruptible && self.request_done > self.since {
             self.cut(self.request_done, Label::of(SegmentKind::Disk));
             self.sched = Sched::Ready;
+        }
+    }
+
+    /// It gets a CPU that left an idle state at `left`: if it was ready to run before, for no longer than a wake-up
+    /// takes, it had waited for that.
+    pub fn wait_for_idle_exit(&mut self, left: Timestamp, reasons: &Reasons) {
+        let waited = left.since(self.since);
+        if self.sched == Sched::Ready && waited > 0 && waited < LONGEST_WAKE_UP {
+            self.cut(left, Label { qualifier: Some(reasons.idle_exit), ..self.own_label(reasons) });
         }
     }
 

@@ -1,12 +1,11 @@
 //! Trees of waits for a CPU, of stopped threads and of paused CPUs.
 
 use super::*;
-use crate::analysis::ecct::resources::LONGEST_WAKE_UP;
 use crate::analysis::timeline_builder::{HOST, PID, TimelineBuilder, thread};
 use crate::base::time::{Ns, Timestamp};
 use crate::event::remark::{KernelWork, Priority, Remark, RemarkKind};
-use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER};
-use crate::state::timeline::{CpuRun, CpuTimeline};
+use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_EXIT};
+use crate::state::timeline::{CpuRun, CpuTimeline, LONGEST_WAKE_UP};
 use std::collections::BTreeMap;
 
 pub(super) const MS: Ns = 1_000_000;
@@ -28,6 +27,28 @@ fn accumulate_tells_time_in_which_the_cpu_was_idle() {
     assert_eq!(held.values().sum::<u64>(), 20 + long as u64);
     // Waking up took that long.
     assert_eq!(tree_of(long - 1).get("M;[preempted]"), Some(&(long as u64 - 1)));
+}
+
+/// Twins of 1 ms beside an idle CPU: it was leaving an idle state for most of it, or was awake.
+#[test]
+fn accumulate_tells_an_idle_exit_from_a_late_scheduler() {
+    let tree_of = |left: Ns| {
+        let mut builder = TimelineBuilder::new(3);
+        let leaving = builder.0.tables.names.intern(IDLE_EXIT);
+        builder.0.tables.span = Span::of_ns(0, 4 * MS);
+        builder.segment(1, 0, MS, SegmentKind::Running, 0);
+        builder.segment(1, MS, left, SegmentKind::Preempted, 0).segment(1, left, 2 * MS, SegmentKind::Preempted, 0);
+        builder.call(1, 0, 4 * MS, "M").runs(&[(0, MS, 1), (MS, 2 * MS, 2), (2 * MS, 4 * MS, 1)]);
+        builder.0.threads[1].thread.idle = true;
+        if left > MS {
+            builder.0.threads[0].rows.segments[1].qualifier = Some(leaving);
+        }
+        tree(&builder, 1, MS, 2 * MS)
+    };
+    let (leaves, awake) = (tree_of(MS + 900_000), tree_of(MS));
+    assert_eq!(leaves.get("M;[preempted];[CPU leaving idle]"), Some(&900_000), "{leaves:?}");
+    assert_eq!(leaves.get("M;[preempted]"), Some(&100_000), "{leaves:?}");
+    assert_eq!(awake.into_iter().collect::<Vec<_>>(), [("M;[preempted]".to_owned(), MS as u64)]);
 }
 
 /// Thread 1 waits for CPU 0 from 10 ms on, while thread 2 runs; thread 3 is idle, on CPU 1 until `idle` ms.

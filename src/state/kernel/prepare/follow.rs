@@ -107,7 +107,7 @@ impl Preparation<'_> {
                 self.step(event);
             }
             Kind::Enter { context, name } => self.enter(c, event, context, name),
-            Kind::Leave { .. } => self.step(event),
+            Kind::Leave { .. } | Kind::IdleState { .. } => self.step(event),
             Kind::Wake { .. } => self.wake(c, thread, origin.host, event, chain),
             Kind::Migrate { tid, .. } => {
                 let woken = self.machine.threads.alive(HostTid::new(origin.host, tid));
@@ -344,7 +344,8 @@ impl Preparation<'_> {
             self.machine.leave_cpu(c, t, thread, leaves[0]);
             self.machine.threads[thread].left_with(prev_state);
             self.runs_on(None, key);
-            self.due(Due::GetCpu { cpu: c, t, tid: next, name: next_name });
+            let left_idle_state = self.machine.cpus[c].idle_state.left();
+            self.due(Due::GetCpu { cpu: c, t, tid: next, name: next_name, left_idle_state });
             self.hold_next(c, t, next, next_name);
             self.stepped(event);
         }

@@ -168,7 +168,8 @@ impl World {
                 let inner = self.inside[cpu].pop().filter(|_| b % 11 > 0);
                 Kind::Leave { context: inner.unwrap_or(Context::Timer) }
             }
-            195..200 => Kind::Raise { soft_irq: SoftIrq::of(u32::from(a % 5)) },
+            195 => Kind::IdleState { enters: a % 2 == 0 },
+            196..200 => Kind::Raise { soft_irq: SoftIrq::of(u32::from(a % 5)) },
             200..215 => {
                 let source = [WakeSource::Waking, WakeSource::Wakeup, WakeSource::Queued][usize::from(b % 3)];
                 let name = match b % 7 {
