@@ -72,8 +72,9 @@ fn names(generated: &Generated, cause: &Value, sentence: &str, lacks: bool) -> b
         return false;
     }
     let by = [&cause["by"]["process"], &cause["by"]["thread"]];
-    // Where the recording does not show the culprit, an answer that names none is right.
-    let names_none = by.iter().all(|b| b.is_null());
+    // Where the recording does not show the culprit, an answer that names none is right: the request's own thread is
+    // the innermost one then.
+    let names_none = by.iter().all(|b| b.is_null()) || cause["by"]["thread"] == "worker-*";
     let culprit = plant.culprit().is_none_or(|culprit| by.iter().any(|b| **b == culprit) || lacks && names_none);
     let mut words: Vec<&str> = cause["path"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     words.extend(cause["by"]["function"].as_str());

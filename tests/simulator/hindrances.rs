@@ -43,6 +43,7 @@ pub(super) fn cpus(plant: Plant, dice: &mut Random) -> usize {
     match plant {
         Plant::Bound => [4, 6, 8][dice.below(3)],
         Plant::Crowd => [2, 3, 4][dice.below(3)],
+        Plant::IdleExit | Plant::IdleInterrupted => [3, 4, 6, 8][dice.below(4)],
         _ => [2, 3, 4, 4, 8][dice.below(5)],
     }
 }
@@ -75,7 +76,11 @@ pub(super) fn build(plant: Plant, (cpus, is_busy): (usize, bool), seed: u64) -> 
             Plant::IdleExit | Plant::IdleInterrupted => dice.between(700_000, 1_300_000),
             _ => dice.between(30 * MS, 70 * MS),
         },
-        workers: (2 + dice.below(3)).max(own.len().min(3)),
+        workers: match plant {
+            // None waits for another.
+            Plant::IdleExit | Plant::IdleInterrupted => own.len(),
+            _ => (2 + dice.below(3)).max(own.len().min(3)),
+        },
         length: base * 1000,
         own,
         is_busy,

@@ -12,6 +12,7 @@ use crate::base::mapped::open_regular;
 use crate::base::notice::{Notice, Notices};
 use crate::base::packed::packed;
 use crate::input::perf::side::END;
+use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -66,11 +67,14 @@ impl KernelSymbols {
     pub fn of<'a>(files: impl IntoIterator<Item = &'a Path>, recorded: &[Arc<[u8]>]) -> io::Result<Self> {
         let mut symbols = Vec::new();
         let mut scheduler = 0..0;
+        // The kernel alone has a hundred thousand lines: each is taken apart once.
         let mut take = |line: &[u8]| {
-            let line = String::from_utf8_lossy(line);
-            symbols.extend(parse(&line));
-            for (name, bound) in [(SCHEDULER.0, &mut scheduler.start), (SCHEDULER.1, &mut scheduler.end)] {
-                *bound = bound_of(&line, name).unwrap_or(*bound);
+            let line = std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
+            let Some(line) = Line::of(&line) else { return };
+            match line.name {
+                name if name == SCHEDULER.0 => scheduler.start = line.address,
+                name if name == SCHEDULER.1 => scheduler.end = line.address,
+                _ => symbols.extend(line.symbol()),
             }
         };
         for file in files {
@@ -87,7 +91,8 @@ impl KernelSymbols {
     /// Add symbols of code that was made while recording, each with its end. Where both name an address, the list of
     /// all symbols counts, which the kernel made itself.
     pub fn add<'a>(&mut self, texts: impl Iterator<Item = &'a str>) {
-        self.symbols.extend(texts.flat_map(str::lines).filter_map(|line| parse(line).or_else(|| end(line))));
+        let symbol = |line: &str| Line::of(line).and_then(Line::symbol).or_else(|| end(line));
+        self.symbols.extend(texts.flat_map(str::lines).filter_map(symbol));
         // Of one address the named symbol comes before the end of another.
         self.symbols.sort_by_key(|symbol| (symbol.address, symbol.name.is_empty()));
         self.symbols.dedup_by(|b, a| a.address == b.address);
@@ -138,16 +143,31 @@ impl KernelSymbols {
     }
 }
 
-fn parse(line: &str) -> Option<Symbol> {
-    let mut words = line.split_whitespace();
-    let address = u64::from_str_radix(words.next()?, 16).ok().filter(|a| *a != 0)?;
-    if !matches!(words.next()?, "t" | "T" | "w" | "W") {
-        return None;
+/// A line of a list, in words.
+struct Line<'a> {
+    address: u64,
+    /// `t` or `T` for code.
+    kind: &'a str,
+    name: &'a str,
+    module: Option<&'a str>,
+}
+
+impl<'a> Line<'a> {
+    fn of(text: &'a str) -> Option<Line<'a>> {
+        let mut words = text.split_ascii_whitespace();
+        let address = u64::from_str_radix(words.next()?, 16).ok()?;
+        Some(Line { address, kind: words.next()?, name: words.next()?, module: words.next() })
     }
-    // A section's name has the address of its first function.
-    let name = words.next().filter(|name| !name.ends_with("_text_start") && !name.ends_with("_text_end"))?.into();
-    let module = words.next().map(|m| m.trim_matches(['[', ']']).into());
-    Some(Symbol { address, name, module })
+
+    /// The function that it names, if it names one.
+    fn symbol(self) -> Option<Symbol> {
+        let Line { address, kind, name, module } = self;
+        // A section's name has the address of its first function.
+        let is_section = name.ends_with("_text_start") || name.ends_with("_text_end");
+        let is_function = address != 0 && matches!(kind, "t" | "T" | "w" | "W") && !is_section;
+        let module = module.map(|m| m.trim_matches(['[', ']']).into());
+        is_function.then(|| Symbol { address, name: name.into(), module })
+    }
 }
 
 /// The end of code, as a symbol without a name.
@@ -155,13 +175,6 @@ fn end(line: &str) -> Option<Symbol> {
     let mut words = line.split_whitespace();
     let address = u64::from_str_radix(words.next()?, 16).ok()?;
     (words.next()? == END).then(|| Symbol { address, name: "".into(), module: None })
-}
-
-/// The address that a line gives to a name.
-fn bound_of(line: &str, name: &str) -> Option<u64> {
-    let mut words = line.split_whitespace();
-    let address = words.next()?;
-    (words.nth(1)? == name).then(|| u64::from_str_radix(address, 16).ok())?
 }
 
 /// True for ftrace's functions from a tracepoint to its ring buffer.
