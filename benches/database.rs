@@ -4,10 +4,10 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use whyslow::base::ctx::Ctx;
-use whyslow::base::file::Output;
-use whyslow::model::database::{Database, Writer};
-use whyslow::model::facts::Facts;
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::file::Output;
+use whyslow::parts::model::database::{Database, Writer};
+use whyslow::parts::model::facts::Facts;
 
 #[path = "../tests/support/model_parts.rs"]
 mod model_parts;

@@ -24,14 +24,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use whyslow::base::ctx::Ctx;
-use whyslow::base::cursor::ByteOrder;
-use whyslow::base::parallel::in_order;
-use whyslow::input::ctf::{Real, Sink};
-use whyslow::input::record::{IntegerArray, StreamId};
-use whyslow::input::trace::{PassedRecord, Plan};
-use whyslow::input::{Argument, Opened, Source, count, open};
-use whyslow::reading::bind::Binding;
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::cursor::ByteOrder;
+use whyslow::parts::base::parallel::in_order;
+use whyslow::parts::input::ctf::{Real, Sink};
+use whyslow::parts::input::record::{IntegerArray, StreamId};
+use whyslow::parts::input::trace::{PassedRecord, Plan};
+use whyslow::parts::input::{Argument, Opened, Source, count, open};
+use whyslow::parts::reading::bind::Binding;
 
 const ENOUGH: u64 = 100_000_000;
 /// Bytes of packets that a worker takes at a time.
@@ -225,7 +225,7 @@ fn opened(arguments: &[String]) -> Vec<Source> {
 
 /// All bytes of a file as one number, read as a trace is read.
 fn byte_sum(file: &Path) -> u64 {
-    let mapped = whyslow::base::mapped::Mapped::open(file).unwrap();
+    let mapped = whyslow::parts::base::mapped::Mapped::open(file).unwrap();
     mapped.bytes().iter().map(|b| u64::from(*b)).sum()
 }
 

@@ -21,15 +21,15 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
-use whyslow::analysis::usage::Usage;
-use whyslow::base::ctx::Ctx;
-use whyslow::input::Trace;
-use whyslow::input::{Argument, Opened, Source, count, open};
-use whyslow::reading::bind::Focus;
-use whyslow::reading::chunks::ChunkTarget;
-use whyslow::reading::engine::{ChunkStep, EngineOptions, Hooks};
-use whyslow::state::history::History;
-use whyslow::state::kernel::{Options, RowsBy, record};
+use whyslow::parts::analysis::usage::Usage;
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::input::Trace;
+use whyslow::parts::input::{Argument, Opened, Source, count, open};
+use whyslow::parts::reading::bind::Focus;
+use whyslow::parts::reading::chunks::ChunkTarget;
+use whyslow::parts::reading::engine::{ChunkStep, EngineOptions, Hooks};
+use whyslow::parts::state::history::History;
+use whyslow::parts::state::kernel::{Options, RowsBy, record};
 
 /// One analysis of all recordings.
 type Run<'a> = &'a dyn Fn(&Ctx);

@@ -5,14 +5,14 @@
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use whyslow::analysis::patterns::{PatternAnalysis, grammar};
-use whyslow::base::ctx::{Cancel, Ctx};
-use whyslow::event::mpi;
-use whyslow::event::operation::Operations;
-use whyslow::explain::anomalies;
-use whyslow::input::otf2::Archive;
-use whyslow::model::anomalies::Anomalies;
-use whyslow::model::settings::Settings;
+use whyslow::parts::analysis::patterns::{PatternAnalysis, grammar};
+use whyslow::parts::base::ctx::{Cancel, Ctx};
+use whyslow::parts::event::mpi;
+use whyslow::parts::event::operation::Operations;
+use whyslow::parts::explain::anomalies;
+use whyslow::parts::input::otf2::Archive;
+use whyslow::parts::model::anomalies::Anomalies;
+use whyslow::parts::model::settings::Settings;
 
 /// Name; Pallas's detection in ms on this recording; the paper's line.
 const RUNS: [(&str, f64, &str); 8] = [
@@ -38,8 +38,9 @@ fn fastest<T>(mut run: impl FnMut() -> T) -> Duration {
 
 /// Mining as in `PatternAnalysis::new`, symbols taken from operations included, on one thread.
 fn detect(operations: &Operations) -> usize {
-    let symbols =
-        |s: &whyslow::event::operation::Sequence| s.operations.iter().map(|o| o.symbol.raw()).collect::<Vec<_>>();
+    let symbols = |s: &whyslow::parts::event::operation::Sequence| {
+        s.operations.iter().map(|o| o.symbol.raw()).collect::<Vec<_>>()
+    };
     operations.sequences.iter().map(|s| grammar::mine(&symbols(s), &Cancel::default()).rules.len()).sum()
 }
 

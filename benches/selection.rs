@@ -8,10 +8,10 @@ mod random;
 use random::Random;
 use std::hint::black_box;
 use std::time::Instant;
-use whyslow::base::ctx::Ctx;
-use whyslow::model::histogram::ValueRange;
-use whyslow::model::metric::{Column, Metric};
-use whyslow::model::selection::{Linked, Selection};
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::model::histogram::ValueRange;
+use whyslow::parts::model::metric::{Column, Metric};
+use whyslow::parts::model::selection::{Linked, Selection};
 
 const METRICS: usize = 15;
 

@@ -12,8 +12,8 @@ use anyhow::{Context, bail};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use whyslow::input::Trace;
-use whyslow::input::record::StreamId;
+use whyslow::parts::input::Trace;
+use whyslow::parts::input::record::StreamId;
 
 /// Bytes of an LTTng packet header: magic, UUID, stream, stream instance.
 const HEADER: usize = 32;

@@ -35,15 +35,14 @@
 //!
 //! # Modules
 //!
-//! The modules are public for the program and the tests, not for others: they are left out here and change without
-//! notice.
+//! The modules are private; `parts` lists what tests, benchmarks and fuzz targets use of them, for them alone.
 //!
 //! ```text
 //!  bytes      records     events       states      findings       model values    differences   screens, JSON
 //!  input/ ->  input/  ->  reading/ ->  state/  ->  analysis/  ->  explain/   ->   compare/  ->  view/
 //! ```
 //! `base/` and the types of `model/` are under all of them; `session` joins them; `options`, `confinement`,
-//! `command`, `cli` and `main` sit on top, in this order. A module uses modules to its left, `base` and `model`
+//! `command`, `cli` and `program` sit on top, in this order. A module uses modules to its left, `base` and `model`
 //! (`tests/layers.rs`).
 //!
 //! - `base`: time, names, notices, progress and cancel, ordered parallel work, small statistics
@@ -61,44 +60,34 @@
 //!
 //! Start reading at `session`: it is the whole way from a path to an answer.
 
+// What is inside private modules is documented for those who read the code.
+#![allow(rustdoc::private_intra_doc_links)]
+
 // The parts of tests/support that unit tests use as well name the crate from outside.
 #[cfg(test)]
 extern crate self as whyslow;
 
-#[cfg_attr(doc, doc(hidden))]
-pub mod analysis;
-#[cfg_attr(doc, doc(hidden))]
-pub mod base;
-#[cfg_attr(doc, doc(hidden))]
-pub mod cli;
-#[cfg_attr(doc, doc(hidden))]
-pub mod command;
-#[cfg_attr(doc, doc(hidden))]
-pub mod compare;
-#[cfg_attr(doc, doc(hidden))]
-pub mod confinement;
-#[cfg_attr(doc, doc(hidden))]
-pub mod dump;
-#[cfg_attr(doc, doc(hidden))]
-pub mod event;
-#[cfg_attr(doc, doc(hidden))]
-pub mod explain;
-#[cfg_attr(doc, doc(hidden))]
-pub mod input;
-#[cfg_attr(doc, doc(hidden))]
-pub mod model;
-#[cfg_attr(doc, doc(hidden))]
-pub mod options;
-#[cfg_attr(doc, doc(hidden))]
-pub mod reading;
-#[cfg_attr(doc, doc(hidden))]
-pub mod record;
-#[cfg_attr(doc, doc(hidden))]
-pub mod session;
-#[cfg_attr(doc, doc(hidden))]
-pub mod state;
-#[cfg_attr(doc, doc(hidden))]
-pub mod view;
+mod analysis;
+mod base;
+mod cli;
+mod command;
+mod compare;
+mod confinement;
+mod dump;
+mod event;
+mod explain;
+mod input;
+mod model;
+mod options;
+#[cfg(not(program))]
+#[doc(hidden)]
+pub mod parts;
+mod program;
+mod reading;
+mod record;
+mod session;
+mod state;
+mod view;
 
 // Inlined, for the modules that hold these are hidden.
 #[doc(inline)]
@@ -115,3 +104,8 @@ pub use crate::input::Argument;
 pub use crate::model::Model;
 #[doc(inline)]
 pub use crate::session::{OpenOptions, Session, Traces, compare as compare_groups};
+
+#[doc(hidden)]
+pub use crate::base::allocator::Watched;
+#[doc(hidden)]
+pub use crate::program::main;

@@ -5,10 +5,10 @@ use crate::support::ask::{copy, output, said};
 use crate::support::random::Random;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use whyslow::base::ctx::Ctx;
-use whyslow::base::notice::{Notice, Notices};
-use whyslow::input::account::{self, CheckedAccount};
-use whyslow::input::{self, Argument, Opened};
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::notice::{Notice, Notices};
+use whyslow::parts::input::account::{self, CheckedAccount};
+use whyslow::parts::input::{self, Argument, Opened};
 
 /// Damaged copies of each recording in an ordinary run; `WHYSLOW_ROUNDS` is another number.
 const ROUNDS: usize = 12;

@@ -7,15 +7,15 @@ use kernel_trace::{KernelTrace, segment};
 use serde_json::Value;
 use spans::span;
 use std::path::PathBuf;
-use whyslow::analysis::clocks;
-use whyslow::analysis::path::walk;
-use whyslow::base::ctx::Ctx;
-use whyslow::base::notice::{Notice, Notices};
-use whyslow::base::time::{Ns, Timestamp};
-use whyslow::input::{Argument, Opened, Source, open};
-use whyslow::model::clock::HostClock;
-use whyslow::state::kernel::{Options, record};
-use whyslow::state::timeline::{HostId, SegmentKind, Timeline};
+use whyslow::parts::analysis::clocks;
+use whyslow::parts::analysis::path::walk;
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::notice::{Notice, Notices};
+use whyslow::parts::base::time::{Ns, Timestamp};
+use whyslow::parts::input::{Argument, Opened, Source, open};
+use whyslow::parts::model::clock::HostClock;
+use whyslow::parts::state::kernel::{Options, record};
+use whyslow::parts::state::timeline::{HostId, SegmentKind, Timeline};
 
 const SECOND: Ns = 1_000_000_000;
 const START: Ns = 1_700_000_000 * SECOND;
@@ -101,8 +101,9 @@ fn path(recording: &Timeline, i: Ns) -> Vec<(i32, SegmentKind, Ns)> {
     let client = recording.find_thread(HostId::at(0), CLIENT, Timestamp::new(START)).unwrap();
     let [sent, .., back] = course(i);
     let path = walk(recording, client, span(sent - 1_000, back + 6_000));
-    let found =
-        |s: &whyslow::analysis::path::PathSegment| (recording.thread(s.thread).unwrap().tid, s.kind, s.span.len());
+    let found = |s: &whyslow::parts::analysis::path::PathSegment| {
+        (recording.thread(s.thread).unwrap().tid, s.kind, s.span.len())
+    };
     path.iter().filter(|s| !s.span.is_empty()).map(found).collect()
 }
 

@@ -7,12 +7,12 @@ use conformance::{Case, Expected, START, Segment};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use whyslow::analysis::path::{PathSegment, label, walk};
-use whyslow::base::ctx::Ctx;
-use whyslow::base::time::{Ns, Span, Timestamp};
-use whyslow::input::{Argument, Opened, open};
-use whyslow::state::kernel::{Options, record};
-use whyslow::state::timeline::{HostId, SegmentKind, ThreadId, Timeline};
+use whyslow::parts::analysis::path::{PathSegment, label, walk};
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::time::{Ns, Span, Timestamp};
+use whyslow::parts::input::{Argument, Opened, open};
+use whyslow::parts::state::kernel::{Options, record};
+use whyslow::parts::state::timeline::{HostId, SegmentKind, ThreadId, Timeline};
 
 /// Cases that do not pass yet, each with the reason.
 const KNOWN: &[(&str, &str)] = &[];

@@ -6,20 +6,20 @@ use crate::support::corpus;
 use corpus::corpus;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use whyslow::analysis::executions::{self, PairingRule};
-use whyslow::analysis::path::{tiles, walk};
-use whyslow::analysis::survey::survey;
-use whyslow::base::ctx::Ctx;
-use whyslow::base::notice::Notices;
-use whyslow::event::task::TaskDefinition;
-use whyslow::explain;
-use whyslow::input::record::ClassId;
-use whyslow::input::{Argument, Opened, Source, open};
-use whyslow::reading::bind::is_kernel;
-use whyslow::reading::tasks::{EventSignature, PayloadField, discover};
-use whyslow::state::kernel::{Options, record};
-use whyslow::state::questions::Asker;
-use whyslow::state::timeline::Timeline;
+use whyslow::parts::analysis::executions::{self, PairingRule};
+use whyslow::parts::analysis::path::{tiles, walk};
+use whyslow::parts::analysis::survey::survey;
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::notice::Notices;
+use whyslow::parts::event::task::TaskDefinition;
+use whyslow::parts::explain;
+use whyslow::parts::input::record::ClassId;
+use whyslow::parts::input::{Argument, Opened, Source, open};
+use whyslow::parts::reading::bind::is_kernel;
+use whyslow::parts::reading::tasks::{EventSignature, PayloadField, discover};
+use whyslow::parts::state::kernel::{Options, record};
+use whyslow::parts::state::questions::Asker;
+use whyslow::parts::state::timeline::Timeline;
 
 fn folders(root: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(root) else { return Vec::new() };
@@ -38,7 +38,7 @@ fn opened(folder: &Path) -> Option<Vec<Source>> {
 fn tasks(sources: &[Source]) -> Vec<TaskDefinition> {
     let signatures = |s: &Source| -> Vec<Arc<EventSignature>> {
         let kernel = is_kernel(&s.trace);
-        let class = |(i, class): (usize, &whyslow::input::stream::Class)| {
+        let class = |(i, class): (usize, &whyslow::parts::input::stream::Class)| {
             Arc::new(EventSignature {
                 name: class.known().to_owned(),
                 shown: class.name.clone(),

@@ -6,10 +6,10 @@
 
 use std::fs;
 use std::path::Path;
-use whyslow::base::ctx::Ctx;
-use whyslow::dump;
-use whyslow::dump::{Form, Sizes};
-use whyslow::input::{self, Argument, Opened, Source, account, count};
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::dump;
+use whyslow::parts::dump::{Form, Sizes};
+use whyslow::parts::input::{self, Argument, Opened, Source, account, count};
 
 /// The parts of a case, by their headings (`--- metadata`, `--- stream NAME`, `--- expect`).
 fn parts(text: &str) -> Vec<(String, String)> {

@@ -14,7 +14,7 @@ use simulator::recorder::{Manner, record};
 use simulator::{Random, World};
 use std::collections::BTreeMap;
 use std::path::Path;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// The answer of `anomalies --json` about a recorded machine, with further arguments.
 fn anomalies(world: &World, manner: &Manner, name: &str, arguments: &[&str]) -> Value {

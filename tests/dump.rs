@@ -11,10 +11,10 @@ use recordings::{damage, fixtures, of_corpus, split_files};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use whyslow::base::ctx::Ctx;
-use whyslow::dump;
-use whyslow::dump::{DumpError, Form, Sizes};
-use whyslow::input::{Argument, Opened, Source, open};
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::dump;
+use whyslow::parts::dump::{DumpError, Form, Sizes};
+use whyslow::parts::input::{Argument, Opened, Source, open};
 
 const SIZES: [Sizes; 5] = [
     Sizes { sample: 1, chunk: 1, window: 1 },

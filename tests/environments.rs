@@ -145,10 +145,10 @@ impl Drop for QuotaGroup {
 #[test]
 #[ignore = "records with perf as root, in a control group that it makes"]
 fn recorded_quota_is_found_within_5_percent_of_what_the_kernel_counted() {
-    use whyslow::analysis::pauses::pauses;
-    use whyslow::base::ctx::Ctx;
-    use whyslow::input::Argument;
-    use whyslow::session::{OpenOptions, Session};
+    use whyslow::parts::analysis::pauses::pauses;
+    use whyslow::parts::base::ctx::Ctx;
+    use whyslow::parts::input::Argument;
+    use whyslow::parts::session::{OpenOptions, Session};
     let group = QuotaGroup::new();
     let folder = tempfile::tempdir().unwrap();
     let recording = folder.path().join("recording");

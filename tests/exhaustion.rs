@@ -8,7 +8,7 @@ use kernel_trace::KernelTrace;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::rc::Rc;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// True if the program's own code is reached under this limit: the loader and the kernel report smaller ones
 /// themselves.

@@ -6,7 +6,7 @@ use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use object::{Object, ObjectKind, ObjectSymbol};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 const PROGRAM: &str = "fixtures/traces/lock-contention/bin/ledgerd";
 /// The folder of the program. A recorded path of which nothing says that it is of this machine gives no names.

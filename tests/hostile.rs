@@ -8,9 +8,9 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use whyslow::base::ctx::Ctx;
-use whyslow::base::notice::Notice;
-use whyslow::input::{self, Argument, Opened, count};
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::notice::Notice;
+use whyslow::parts::input::{self, Argument, Opened, count};
 
 const LAYOUTS: [&str; 3] = ["split-files", "snap", "lost-events"];
 const COMMANDS: [&[&str]; 5] = [

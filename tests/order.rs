@@ -7,11 +7,11 @@ use crate::support::{ask, random, reorder, repeated};
 use random::Random;
 use reorder::PerfData;
 use std::path::{Path, PathBuf};
-use whyslow::base::ctx::Ctx;
-use whyslow::dump::{self, Form, Sizes};
-use whyslow::input::{self, Argument, Opened};
-use whyslow::state::kernel::{Options, record};
-use whyslow::state::timeline::TimelineDraft;
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::dump::{self, Form, Sizes};
+use whyslow::parts::input::{self, Argument, Opened};
+use whyslow::parts::state::kernel::{Options, record};
+use whyslow::parts::state::timeline::TimelineDraft;
 
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders/rings.data")

@@ -8,9 +8,9 @@ use crate::support::{ask, random};
 use random::Random;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use whyslow::base::ctx::Ctx;
-use whyslow::dump::{self, Form, Sizes};
-use whyslow::input::{self, Argument, Opened, Source};
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::dump::{self, Form, Sizes};
+use whyslow::parts::input::{self, Argument, Opened, Source};
 
 const ALL: [&str; 5] = ["dtrace.txt", "xperf.csv", "tracerpt.csv", "perfetto.pftrace", "tracks.pftrace"];
 const SPANS: [&str; 2] = ["chrome.json", "spans.pftrace"];

@@ -2,24 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use whyslow::analysis::candidates::{self, CandidateSources, Programs};
-use whyslow::analysis::executions::{self, PairingRule};
-use whyslow::analysis::path::walk;
-use whyslow::analysis::stack_tables::LazyStackTables;
-use whyslow::analysis::symbols::files::SymbolPaths;
-use whyslow::analysis::{operations, survey};
-use whyslow::base::ctx::Ctx;
-use whyslow::base::notice::Notices;
-use whyslow::base::span_list::SpanRoom;
-use whyslow::event::task::{Delimiter, Pairing, TaskDefinition};
-use whyslow::explain;
-use whyslow::input::{Argument, Opened, open};
-use whyslow::state::history::StateHistory;
-use whyslow::state::history::lines::Time;
-use whyslow::state::history::view::HistoryView;
-use whyslow::state::kernel::{Options, record};
-use whyslow::state::questions::{Access, Asker, Family};
-use whyslow::state::timeline::Timeline;
+use whyslow::parts::analysis::candidates::{self, CandidateSources, Programs};
+use whyslow::parts::analysis::executions::{self, PairingRule};
+use whyslow::parts::analysis::path::walk;
+use whyslow::parts::analysis::stack_tables::LazyStackTables;
+use whyslow::parts::analysis::symbols::files::SymbolPaths;
+use whyslow::parts::analysis::{operations, survey};
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::notice::Notices;
+use whyslow::parts::base::span_list::SpanRoom;
+use whyslow::parts::event::task::{Delimiter, Pairing, TaskDefinition};
+use whyslow::parts::explain;
+use whyslow::parts::input::{Argument, Opened, open};
+use whyslow::parts::state::history::StateHistory;
+use whyslow::parts::state::history::lines::Time;
+use whyslow::parts::state::history::view::HistoryView;
+use whyslow::parts::state::kernel::{Options, record};
+use whyslow::parts::state::questions::{Access, Asker, Family};
+use whyslow::parts::state::timeline::Timeline;
 
 /// Analysis, rows, access.
 type Question = (String, String, String);

@@ -17,11 +17,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{ask, fake_perf};
-use whyslow::record::capabilities::Capabilities;
-use whyslow::record::plan::{PlanUse, plan};
-use whyslow::record::script::ScriptMode;
-use whyslow::record::shell::ShellCommand;
-use whyslow::record::{self, CallGraph, EndTrigger, Recorder, RecordingProgress, RecordingRequest};
+use whyslow::parts::record::capabilities::Capabilities;
+use whyslow::parts::record::plan::{PlanUse, plan};
+use whyslow::parts::record::script::ScriptMode;
+use whyslow::parts::record::shell::ShellCommand;
+use whyslow::parts::record::{self, CallGraph, EndTrigger, Recorder, RecordingProgress, RecordingRequest};
 
 /// The commands to run by hand, with reasons and notes.
 fn planned(host: &Capabilities, request: &RecordingRequest) -> String {

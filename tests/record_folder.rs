@@ -12,9 +12,9 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use support::{ask, fake_perf};
-use whyslow::model::environment::EnvironmentLine;
-use whyslow::record::RecordingRequest;
-use whyslow::record::capabilities::Capabilities;
+use whyslow::parts::model::environment::EnvironmentLine;
+use whyslow::parts::record::RecordingRequest;
+use whyslow::parts::record::capabilities::Capabilities;
 
 #[test]
 fn recording_is_private_and_stays_in_its_folder() {

@@ -6,7 +6,7 @@ use ask::{fixture, run, said, whyslow};
 use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use std::path::Path;
 use std::rc::Rc;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// A recording full of ties: tasks of many threads that begin at the same time, half of which end at the same time.
 fn ties(folder: &Path) {

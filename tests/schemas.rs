@@ -9,16 +9,16 @@ use json_schema::{Report, Schemas};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use whyslow::analysis::symbols::files::SymbolPaths;
-use whyslow::base::ctx::Ctx;
-use whyslow::compare::functions::{by_function, sandwich};
-use whyslow::compare::inverted::invert;
-use whyslow::input::Argument;
-use whyslow::model::settings::Settings;
-use whyslow::session::{OpenOptions, Session};
-use whyslow::view::anomalies;
-use whyslow::view::diff_parts::DiffParts;
-use whyslow::view::tui::bookmarks::{Bookmark, BookmarkPlace, with_bookmarks};
+use whyslow::parts::analysis::symbols::files::SymbolPaths;
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::compare::functions::{by_function, sandwich};
+use whyslow::parts::compare::inverted::invert;
+use whyslow::parts::input::Argument;
+use whyslow::parts::model::settings::Settings;
+use whyslow::parts::session::{OpenOptions, Session};
+use whyslow::parts::view::anomalies;
+use whyslow::parts::view::diff_parts::DiffParts;
+use whyslow::parts::view::tui::bookmarks::{Bookmark, BookmarkPlace, with_bookmarks};
 
 /// Described properties that no recording in `fixtures` shows: a kernel recording with waits without a known cause.
 const NOT_IN_FIXTURES: [&str; 4] = ["pid", "tid", "thread", "process"];
@@ -120,11 +120,11 @@ fn exported(schemas: &Schemas, report: &mut Report) {
     let found = mining.anomalies(&Settings::default(), &ctx).unwrap();
     assert!(!found.paths.is_empty());
     let model = mining.executions().unwrap();
-    let comparison = whyslow::session::compare(model, &Default::default(), &ctx).unwrap();
+    let comparison = whyslow::parts::session::compare(model, &Default::default(), &ctx).unwrap();
     let inverted = invert(model, &comparison, &ctx).unwrap();
     let function = sandwich(model, &comparison.tree, &by_function(model, &comparison.tree)[0].name);
     let parts = DiffParts { inverted: Some(&inverted), function: function.as_ref(), ..DiffParts::default() };
-    let diff = whyslow::view::json::diff(model, &comparison, &parts, None);
+    let diff = whyslow::parts::view::json::diff(model, &comparison, &parts, None);
     let listed = anomalies::json(&found, &mining.notices, None);
     let places = [
         BookmarkPlace::Context { path: vec!["main".into()] },

@@ -7,9 +7,9 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use whyslow::base::ctx::Ctx;
-use whyslow::dump::{self, Form, Sizes};
-use whyslow::input::{self, Argument, Opened};
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::dump::{self, Form, Sizes};
+use whyslow::parts::input::{self, Argument, Opened};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/texts").join(name)

@@ -7,16 +7,16 @@ use operations::{MS, OperationsBuilder, US};
 use random::Random;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use whyslow::analysis::mpi::WaitAnalysis;
-use whyslow::base::ctx::Ctx;
-use whyslow::base::time::{Ns, Timestamp};
-use whyslow::event::operation::{CollectiveInstance, CollectiveKind, Message, OperationKind, Operations};
-use whyslow::model::carrier::Carrier;
+use whyslow::parts::analysis::mpi::WaitAnalysis;
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::time::{Ns, Timestamp};
+use whyslow::parts::event::operation::{CollectiveInstance, CollectiveKind, Message, OperationKind, Operations};
+use whyslow::parts::model::carrier::Carrier;
 
 /// The waits of its ranks.
 fn waiting(run: OperationsBuilder) -> (Operations, WaitAnalysis) {
     let operations = run.finish();
-    let clocks = whyslow::analysis::offsets::fit(&operations);
+    let clocks = whyslow::parts::analysis::offsets::fit(&operations);
     let waiting = WaitAnalysis::new(&operations, &clocks, &Ctx::new(1)).unwrap();
     (operations, waiting)
 }
@@ -32,7 +32,7 @@ fn recorded(run: OperationsBuilder) -> Value {
 
 fn totals(run: OperationsBuilder) -> BTreeMap<&'static str, Ns> {
     let (_, waiting) = waiting(run);
-    let state = |s: &whyslow::analysis::mpi::WaitStateRows| (s.kind.name(), s.ns);
+    let state = |s: &whyslow::parts::analysis::mpi::WaitStateRows| (s.kind.name(), s.ns);
     waiting.states.iter().map(state).filter(|(kind, _)| *kind != "completion").collect()
 }
 

@@ -6,8 +6,8 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use whyslow::options::configuration::Configuration;
-use whyslow::{cli, command};
+use whyslow::parts::options::configuration::Configuration;
+use whyslow::parts::{cli, command};
 
 /// A schema that has every kind of field, as text.
 pub const EVERY_FIELD: &[u8] = include_bytes!("../schemas/every-field.tsdl");

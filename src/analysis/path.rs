@@ -258,6 +258,7 @@ impl<'r> Path<'r> {
 }
 
 /// The thread and state on the path of `thread` at the moment `t`: the definition with which tests compare [`walk`].
+#[cfg(not(program))]
 pub fn label(timeline: &Timeline, thread: ThreadId, t: Timestamp) -> (ThreadId, SegmentKind) {
     let reader = timeline.reader(Asker::Path);
     let place_of = |thread: ThreadId| segment_at(timeline, &mut reader.segments(thread), thread, t);

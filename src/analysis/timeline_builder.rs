@@ -2,9 +2,10 @@
 //! addresses), stacks come from samples, and times are nanoseconds since the origin.
 
 use crate::base::time::{Ns, Span, Timestamp};
+use crate::event::stack::OptionalWeight;
 use crate::state::timeline::{
-    Call, CpuRun, CpuTimeline, DiskRequest, HostId, Mark, OptionalWeight, Segment, SegmentKind, StackOrigin,
-    StackSample, Thread, ThreadDraft, ThreadId, ThreadName, ThreadRows, Timeline, TimelineDraft, Waker,
+    Call, CpuRun, CpuTimeline, DiskRequest, HostId, Mark, Segment, SegmentKind, StackOrigin, StackSample, Thread,
+    ThreadDraft, ThreadId, ThreadName, ThreadRows, Timeline, TimelineDraft, Waker,
 };
 
 pub(crate) const HOST: HostId = HostId::at(0);

@@ -95,11 +95,6 @@ impl BlockList {
         self.blocks.append(&mut other.blocks);
     }
 
-    /// The room that its blocks are in.
-    pub fn room(&self) -> &Arc<BlockRoom> {
-        &self.room
-    }
-
     /// All blocks in order.
     pub fn all(&self) -> impl Iterator<Item = Result<Cow<'_, [u8]>, SpillError>> {
         self.blocks.iter().map(|block| match block {

@@ -24,6 +24,8 @@ macro_rules! handle {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(u32);
+        // A table may need some of them only.
+        #[allow(dead_code)]
         impl $name {
             /// Position in the table that made the handle, for vectors that run parallel to it.
             #[inline]

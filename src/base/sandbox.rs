@@ -50,6 +50,7 @@ pub enum SandboxError {
     #[error("this kernel has no Landlock (Linux 5.13 or newer has)")]
     OldKernel,
     /// Another system.
+    #[cfg(not(target_os = "linux"))]
     #[error("only Linux has Landlock")]
     OtherSystem,
 }

@@ -1,14 +1,14 @@
-//! Spans that belong to no attribute: system calls, executions. Iterated by start, by end or by duration, up or down,
-//! without sorting them all.
+//! Spans that belong to no attribute: system calls, executions. The longest of a window come first, without sorting
+//! all.
 //!
-//! In: [`StoredSpan`]s in any order. Out: an iterator in any of six orders over those that meet a window; the first
-//! results come after a few nodes are read, and memory is that of the open nodes, not of the whole (ALGORITHMS.md 8.8,
-//! \[002\] 5.4).
+//! In: [`StoredSpan`]s in any order. Out: an iterator over those that meet a window, from the longest to the shortest;
+//! the first results come after a few nodes are read, and memory is that of the open nodes, not of the whole
+//! (ALGORITHMS.md 8.8, \[002\] 5.4).
 //!
-//! Spans are sorted by start once; above them is an implicit tree of extents: the smallest and largest start, end and
-//! duration below each node. Iteration holds two heaps, nodes by the best span that may be below them, and spans read
-//! but not given yet; as long as a node may hold a span as good as the best one, it is read. Ties are decided by start,
-//! end and position, so the order is total, and downwards is exactly upwards reversed.
+//! Spans are sorted by start once; above them is an implicit tree of extents: the smallest start, the largest end and
+//! the greatest duration below each node. Iteration holds two heaps, nodes by the longest span that may be below them,
+//! and spans read but not given yet; as long as a node may hold a span as long as the longest one, it is read. Ties are
+//! decided by start, end and position, the latest first, so the order is total.
 
 use crate::base::time::{Span, Timestamp};
 use foldhash::HashMap;
@@ -24,65 +24,27 @@ pub struct StoredSpan {
     pub item: u32,
 }
 
-/// The key of the order; ties by start, then end, then item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SpanOrder {
-    /// Start.
-    Start,
-    /// End.
-    End,
-    /// Length.
-    Duration,
-}
-
-/// The end of the order that comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// The smallest.
-    Up,
-    /// The largest.
-    Down,
-}
-
 /// Segments under a leaf, and children under a node.
 const FANOUT: usize = 64;
 
 /// Bounds of the spans below a node.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
-    starts: Extremes<Timestamp>,
-    ends: Extremes<Timestamp>,
-    durations: Extremes<u64>,
-}
-
-/// The least and the greatest of some values.
-#[derive(Clone, Copy, Debug)]
-struct Extremes<T> {
-    least: T,
-    most: T,
-}
-
-impl<T: Copy + Ord> Extremes<T> {
-    fn of(value: T) -> Self {
-        Extremes { least: value, most: value }
-    }
-
-    fn join(self, other: Self) -> Self {
-        Extremes { least: self.least.min(other.least), most: self.most.max(other.most) }
-    }
+    start: Timestamp,
+    end: Timestamp,
+    longest: u64,
 }
 
 impl Extent {
     fn of(segment: &StoredSpan) -> Self {
-        let Span { start, end } = segment.span;
-        Extent { starts: Extremes::of(start), ends: Extremes::of(end), durations: Extremes::of(duration(segment)) }
+        Extent { start: segment.span.start, end: segment.span.end, longest: duration(segment) }
     }
 
     fn join(self, other: Extent) -> Extent {
         Extent {
-            starts: self.starts.join(other.starts),
-            ends: self.ends.join(other.ends),
-            durations: self.durations.join(other.durations),
+            start: self.start.min(other.start),
+            end: self.end.max(other.end),
+            longest: self.longest.max(other.longest),
         }
     }
 }
@@ -112,20 +74,9 @@ impl SpanStore {
         SpanStore { all, levels }
     }
 
-    /// Number of segments.
-    pub fn len(&self) -> usize {
-        self.all.len()
-    }
-
-    /// True when there is none.
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-
-    /// The segments that meet `window`, in order. An empty one meets it if it is inside.
-    pub fn iter(&self, order: SpanOrder, direction: Direction, window: Span) -> InOrder<'_> {
-        let mut iter =
-            InOrder { store: self, order, direction, window, nodes: BinaryHeap::new(), segments: BinaryHeap::new() };
+    /// The segments that meet `window`, the longest first. An empty one meets it if it is inside.
+    pub fn longest(&self, window: Span) -> LongestFirst<'_> {
+        let mut iter = LongestFirst { store: self, window, nodes: BinaryHeap::new(), segments: BinaryHeap::new() };
         let top = self.levels.len().saturating_sub(1);
         iter.open(top, 0..self.levels.get(top).map_or(0, Vec::len));
         iter
@@ -133,10 +84,10 @@ impl SpanStore {
 }
 
 fn duration(segment: &StoredSpan) -> u64 {
-    (segment.span.end.ns() as u64).wrapping_sub(segment.span.start.ns() as u64)
+    segment.span.end.abs_diff(segment.span.start)
 }
 
-/// The longest of spans that come one by one, as [`SpanStore::iter`] downwards gives them, each with what it is of.
+/// The longest of spans that come one by one, as [`SpanStore::longest`] gives them, each with what it is of.
 /// Memory is that of the answer; a span costs a comparison, or a change of the heap of those that stay.
 #[derive(Debug)]
 pub struct LongestSpans<T> {
@@ -176,55 +127,32 @@ impl<T> LongestSpans<T> {
     }
 }
 
-/// Times as unsigned numbers in the same order.
-fn rank(time: Timestamp) -> u64 {
-    time.ns() as u64 ^ 1 << 63
+/// A node by the longest span that may be below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Node {
+    longest: u64,
+    level: usize,
+    at: usize,
 }
 
-/// A node by the best span that may be below it.
-type Node = Reverse<(u64, usize, usize)>;
+/// A segment by its place in the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    duration: u64,
+    segment: StoredSpan,
+    at: usize,
+}
 
-/// A segment by its place in the order: field, start, end, position.
-type Place = Reverse<((u64, u64, u64, u64), usize)>;
-
-/// The segments of a window in order. Dropping it ends the work.
+/// The segments of a window, the longest first. Dropping it ends the work.
 #[derive(Clone, Debug)]
-pub struct InOrder<'a> {
+pub struct LongestFirst<'a> {
     store: &'a SpanStore,
-    order: SpanOrder,
-    direction: Direction,
     window: Span,
     nodes: BinaryHeap<Node>,
     segments: BinaryHeap<Place>,
 }
 
-impl InOrder<'_> {
-    /// Downwards is upwards of the complement.
-    fn directed(&self, rank: u64) -> u64 {
-        if self.direction == Direction::Up { rank } else { !rank }
-    }
-
-    /// Positions for the best of a node.
-    fn bound(&self, extent: &Extent) -> u64 {
-        let (least, most) = match self.order {
-            SpanOrder::Start => (rank(extent.starts.least), rank(extent.starts.most)),
-            SpanOrder::End => (rank(extent.ends.least), rank(extent.ends.most)),
-            SpanOrder::Duration => (extent.durations.least, extent.durations.most),
-        };
-        self.directed(if self.direction == Direction::Up { least } else { most })
-    }
-
-    fn place(&self, at: usize, segment: &StoredSpan) -> Place {
-        let (start, end) = (rank(segment.span.start), rank(segment.span.end));
-        let field = match self.order {
-            SpanOrder::Start => start,
-            SpanOrder::End => end,
-            SpanOrder::Duration => duration(segment),
-        };
-        let directed = |rank| self.directed(rank);
-        Reverse(((directed(field), directed(start), directed(end), directed(at as u64)), at))
-    }
-
+impl LongestFirst<'_> {
     fn meets(&self, start: Timestamp, end: Timestamp) -> bool {
         start < self.window.end && (end > self.window.start || start >= self.window.start)
     }
@@ -233,9 +161,8 @@ impl InOrder<'_> {
     fn open(&mut self, level: usize, range: std::ops::Range<usize>) {
         for at in range {
             let extent = self.store.levels.get(level).and_then(|level| level.get(at));
-            if let Some(extent) = extent.filter(|e| self.meets(e.starts.least, e.ends.most)) {
-                let bound = self.bound(extent);
-                self.nodes.push(Reverse((bound, level, at)));
+            if let Some(extent) = extent.filter(|e| self.meets(e.start, e.end)) {
+                self.nodes.push(Node { longest: extent.longest, level, at });
             }
         }
     }
@@ -249,27 +176,25 @@ impl InOrder<'_> {
         }
         for (at, segment) in self.store.all.iter().enumerate().take(below.end).skip(below.start) {
             if self.meets(segment.span.start, segment.span.end) {
-                let place = self.place(at, segment);
-                self.segments.push(place);
+                self.segments.push(Place { duration: duration(segment), segment: *segment, at });
             }
         }
     }
 }
 
-impl Iterator for InOrder<'_> {
+impl Iterator for LongestFirst<'_> {
     type Item = StoredSpan;
 
     fn next(&mut self) -> Option<StoredSpan> {
-        while let Some(Reverse((bound, level, at))) = self.nodes.peek().copied() {
+        while let Some(Node { longest, level, at }) = self.nodes.peek().copied() {
             // A node may still hold an equal that ties put first.
-            if self.segments.peek().is_some_and(|Reverse((place, _))| place.0 < bound) {
+            if self.segments.peek().is_some_and(|place| place.duration > longest) {
                 break;
             }
             self.nodes.pop();
             self.read(level, at);
         }
-        let Reverse((_, at)) = self.segments.pop()?;
-        self.store.all.get(at).copied()
+        self.segments.pop().map(|place| place.segment)
     }
 }
 
@@ -279,21 +204,12 @@ mod tests {
     use proptest::prelude::*;
 
     /// The reference: filter, sort, reverse.
-    fn sorted(all: &[StoredSpan], order: SpanOrder, direction: Direction, window: Span) -> Vec<StoredSpan> {
+    fn longest(all: &[StoredSpan], window: Span) -> Vec<StoredSpan> {
         let Span { start: from, end: to } = window;
         let meets = |s: &&StoredSpan| s.span.start < to && (s.span.end > from || s.span.start >= from);
         let mut kept: Vec<StoredSpan> = all.iter().filter(meets).copied().collect();
-        kept.sort_by_key(|s| {
-            let field = match order {
-                SpanOrder::Start => i128::from(s.span.start),
-                SpanOrder::End => i128::from(s.span.end),
-                SpanOrder::Duration => i128::from(s.span.end) - i128::from(s.span.start),
-            };
-            (field, *s)
-        });
-        if direction == Direction::Down {
-            kept.reverse();
-        }
+        kept.sort_by_key(|s| (i128::from(s.span.end) - i128::from(s.span.start), *s));
+        kept.reverse();
         kept
     }
 
@@ -314,16 +230,11 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
         #[test]
-        fn iter_equals_sorting_in_every_order(all in segments(), from in -350..350i64, length in 0..700i64) {
+        fn longest_equals_sorting(all in segments(), from in -350..350i64, length in 0..700i64) {
             let store = SpanStore::new(all.clone());
             let from = Timestamp::new(from);
             for window in [Span::new(from, from + length), Span::new(Timestamp::MIN, Timestamp::MAX)] {
-                for order in [SpanOrder::Start, SpanOrder::End, SpanOrder::Duration] {
-                    for direction in [Direction::Up, Direction::Down] {
-                        let found: Vec<_> = store.iter(order, direction, window).collect();
-                        prop_assert_eq!(found, sorted(&all, order, direction, window));
-                    }
-                }
+                prop_assert_eq!(store.longest(window).collect::<Vec<_>>(), longest(&all, window));
             }
         }
     }
@@ -331,25 +242,24 @@ mod tests {
     proptest! {
         #[test]
         fn longest_spans_are_those_of_the_store(all in segments(), count in 0..50_usize) {
-            let mut longest = LongestSpans::new(count);
+            let mut kept = LongestSpans::new(count);
             let all: Vec<StoredSpan> = (0..).zip(all).map(|(item, of)| StoredSpan { item, ..of }).collect();
-            all.iter().for_each(|of| longest.add(of.span, of.item));
+            all.iter().for_each(|of| kept.add(of.span, of.item));
             let whole = Span::new(Timestamp::MIN, Timestamp::MAX);
-            let wanted = sorted(&all, SpanOrder::Duration, Direction::Down, whole).into_iter().take(count);
-            let found = longest.longest_first().map(|(span, item)| StoredSpan { span, item });
+            let wanted = longest(&all, whole).into_iter().take(count);
+            let found = kept.longest_first().map(|(span, item)| StoredSpan { span, item });
             prop_assert_eq!(found.collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
         }
     }
 
     #[test]
-    fn iter_finds_the_first_by_start_in_few_nodes() {
-        let span = |i: i64| Span::new(Timestamp::new(i), Timestamp::new(i + i % 97));
-        let all = (0..100_000).map(|i| StoredSpan { span: span(i), item: i as u32 }).collect();
-        let store = SpanStore::new(all);
+    fn longest_finds_the_first_in_few_nodes() {
+        let span = |i: i64| Span::new(Timestamp::new(i), Timestamp::new(i + i * 7_919 % 100_003));
+        let all: Vec<StoredSpan> = (0..100_000).map(|i| StoredSpan { span: span(i), item: i as u32 }).collect();
+        let store = SpanStore::new(all.clone());
         let window = Span::new(Timestamp::new(50_000), Timestamp::new(60_000));
-        let mut iter = store.iter(SpanOrder::Start, Direction::Up, window);
-        let first = (0..100_000).map(span).find(|span| span.end > window.start).map(|span| span.start);
-        assert_eq!(iter.next().map(|s| s.span.start), first);
+        let mut iter = store.longest(window);
+        assert_eq!(iter.next(), longest(&all, window).first().copied());
         assert!(iter.segments.len() <= 2 * FANOUT, "{}", iter.segments.len());
     }
 }

@@ -32,7 +32,9 @@ use crate::base::ctx::{Cancel, Ctx};
 use crate::base::file::{EndSignals, Output};
 use crate::base::memory::{self, Limit, MemoryError};
 use crate::base::notice::Notices;
-use crate::base::sandbox::{self, Rules};
+use crate::base::sandbox;
+#[cfg(test)]
+use crate::base::sandbox::Rules;
 use crate::base::temporary;
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::confinement::{self, Files};
@@ -167,6 +169,7 @@ impl Command {
     }
 
     /// The files that it may use; `None` for `record` and `snapshot`, which need those of the whole machine.
+    #[cfg(test)]
     pub fn rules(&self) -> Option<Rules> {
         self.question().map(|question| confinement::rules(question.input(), &question.traces(), &question.files()))
     }

@@ -5,7 +5,7 @@
 //! Times of operations are on their stream's own clock, as recorded; putting the streams on one time line is a later
 //! step (`analysis/offsets`), because in MPI archives it needs the messages found here.
 
-pub use super::call_path::{CallPathNode, CallPaths, CallSite, CallSites, NO_PATH};
+pub use super::call_path::{CallPathNode, CallPaths, CallSites, NO_PATH};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::carrier::Carrier;

@@ -22,6 +22,7 @@ use crate::model::settings::{PatternVerdict, Settings};
 use std::cmp::Reverse;
 
 /// The anomalies of mined patterns under these settings. Fast enough to be called at each change of q or s.
+#[cfg(not(program))]
 pub fn of_patterns(mined: &PatternAnalysis, settings: &Settings, ctx: &Ctx) -> Result<Anomalies, Cancelled> {
     find(mined, None, Completeness::Complete, settings, ctx)
 }

@@ -87,6 +87,7 @@ pub struct TaskRequest {
 }
 
 /// Explain all executions of one task. `notices` are those of the pass; what is found here is added.
+#[cfg(not(program))]
 pub fn build(timeline: &Timeline, request: &TaskRequest, notices: &Notices, ctx: &Ctx) -> Result<Model, Cancelled> {
     let mut notices = notices.clone();
     let tables = LazyStackTables::default().get(timeline, &request.places, ctx)?;

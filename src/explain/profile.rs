@@ -85,11 +85,6 @@ enum SampledImage {
     Unknown,
 }
 
-/// True where samples of events were recorded.
-pub fn has_samples(timeline: &Timeline) -> bool {
-    !events(timeline).is_empty()
-}
-
 /// All sampled events.
 fn events(timeline: &Timeline) -> BTreeMap<NameId, EventSum> {
     let reader = timeline.reader(Asker::Explain);

@@ -5,7 +5,7 @@ use super::metric::{Column, Metric};
 use super::{ThreadInfoId, TraceId};
 use crate::base::heap::{HeapSize, block};
 use crate::base::pack::{Pack, Unpack};
-use crate::base::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
+use crate::base::spans::{SpanStore, StoredSpan};
 use crate::base::time::{Ns, Span, Timestamp};
 use std::sync::OnceLock;
 
@@ -205,7 +205,7 @@ impl Executions {
         let spans = || self.start.iter().zip(&self.end).map(|(start, end)| Span::new(*start, *end));
         let segment = |(span, item): (Span, u32)| StoredSpan { span, item };
         let segments = self.segments.get_or_init(|| SpanStore::new(spans().zip(0..).map(segment).collect()));
-        let met = segments.iter(SpanOrder::Duration, Direction::Down, Span::new(instant, instant.saturating_add(1)));
+        let met = segments.longest(Span::new(instant, instant.saturating_add(1)));
         met.filter(move |segment| instant < segment.span.end).map(|segment| ExecutionId::from_raw(segment.item))
     }
 

@@ -58,8 +58,6 @@ crate::base::names::handle! {
     ThreadInfoId,
     /// A trace given on the command line.
     TraceId,
-    /// A task: a kind of execution.
-    TaskId,
 }
 
 /// A thread as executions and causes name it.
@@ -107,7 +105,7 @@ pub struct Model {
     pub names: Names,
     /// Traces by [`TraceId`].
     pub traces: Vec<TraceInfo>,
-    /// Names of all tasks found, by [`TaskId`], in the order of PRODUCT.md ("Tasks found by themselves").
+    /// Names of all tasks found, in the order of PRODUCT.md ("Tasks found by themselves").
     pub tasks: Arc<Vec<String>>,
     /// The task whose executions these are.
     pub task: usize,

@@ -105,13 +105,9 @@ impl Linked {
     }
 
     /// Number of executions.
-    pub fn len(&self) -> usize {
+    #[cfg(not(program))]
+    pub fn executions(&self) -> usize {
         self.len
-    }
-
-    /// True when there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     fn row(&self, execution: usize) -> &[u8] {
@@ -145,13 +141,9 @@ impl Selection {
     }
 
     /// Number of executions that pass.
-    pub fn len(&self) -> usize {
+    #[cfg(not(program))]
+    pub fn passing(&self) -> usize {
         self.passing
-    }
-
-    /// True when none passes.
-    pub fn is_empty(&self) -> bool {
-        self.passing == 0
     }
 
     /// The range on a metric.
@@ -186,6 +178,7 @@ impl Selection {
     }
 
     /// The executions that pass, ascending.
+    #[cfg(not(program))]
     pub fn members(&self) -> Vec<ExecutionId> {
         let passing = self.masks.iter().enumerate().filter(|(_, m)| **m == 0);
         passing.map(|(i, _)| ExecutionId::at(i)).collect()

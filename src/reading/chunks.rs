@@ -29,10 +29,11 @@ pub enum ChunkTarget {
     Balanced,
     /// The same, with at most about so many bytes.
     Within(u64),
-    /// One chunk.
+    /// One chunk: for tests alone.
+    #[cfg_attr(program, allow(dead_code))]
     Whole,
     /// At these times, in order: tests cut between any two events.
-    #[doc(hidden)]
+    #[cfg_attr(program, allow(dead_code))]
     Moments(&'static [Timestamp]),
 }
 

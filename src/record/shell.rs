@@ -21,11 +21,6 @@ impl ShellCommand {
         self.0.extend(words.into_iter().map(Into::into));
         self
     }
-
-    /// The program's name.
-    pub fn program(&self) -> &str {
-        self.0.first().map_or("", |word| word)
-    }
 }
 
 /// The alternate form (`{:#}`) breaks long lines before options.

@@ -183,11 +183,6 @@ impl Attributes {
         self.table.len()
     }
 
-    /// True when there is none.
-    pub fn is_empty(&self) -> bool {
-        self.table.is_empty()
-    }
-
     /// Add the attributes of another tree (of a later chunk). Returns their ids in this tree, by their ids there.
     pub fn absorb(&mut self, other: &Attributes) -> Vec<AttributeId> {
         let mut here: Vec<AttributeId> = Vec::with_capacity(other.len());

@@ -43,6 +43,7 @@ pub struct TimelineDraft {
 
 impl TimelineDraft {
     /// The timeline that is read.
+    #[cfg(not(program))]
     pub fn seal(self) -> Timeline {
         self.seal_with(RowBuilders::default())
     }
@@ -61,7 +62,7 @@ impl TimelineDraft {
     }
 
     /// The rows and tables of a timeline, copied: for tests that look at all of them.
-    #[doc(hidden)]
+    #[cfg(not(program))]
     pub fn of(timeline: &Timeline) -> TimelineDraft {
         let Timeline { tables, threads, cpus, rows, questions: _, environments: _ } = timeline;
         let marks = rows.marks.all().map(|mark| mark.with_fields(rows.marks.fields(mark.number).collect()));

@@ -20,6 +20,7 @@ pub mod attributes;
 pub mod derived;
 pub mod draft;
 pub mod file;
+#[cfg_attr(program, allow(dead_code, reason = "tests and benchmarks ask more of the tree than `query --check`"))]
 pub mod history;
 pub mod kernel;
 mod part_cursor;
@@ -29,6 +30,7 @@ pub mod rows;
 pub mod segments;
 pub mod slot;
 mod store;
+#[cfg_attr(program, allow(dead_code, reason = "tests and benchmarks ask more of the tree than `query --check`"))]
 pub mod summary;
 pub mod tables;
 pub mod threads;

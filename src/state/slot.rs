@@ -97,12 +97,6 @@ impl<V: Copy + PartialEq> Slot<V> {
         self.prefix.first().map(|change| change.at)
     }
 
-    /// The time from which on its value does not depend on the carried-in one.
-    pub fn decided(&self) -> Option<Timestamp> {
-        self.value?;
-        self.prefix.last().map(|change| change.at)
-    }
-
     /// Change it at `t`, which is no earlier than the changes before.
     pub fn change(&mut self, t: Timestamp, change: Change<V>, sink: &mut impl FnMut(V, Span)) {
         let in_prefix = self.pending.is_none() && self.since.is_none();
@@ -282,14 +276,11 @@ mod tests {
     }
 
     #[test]
-    fn decided_is_the_time_of_the_first_set() {
+    fn begins_is_the_time_of_the_first_change() {
         let mut found = Vec::new();
         let changes = [(5, Change::If(1, 2)), (7, Change::Set(0)), (9, Change::Set(0)), (12, Change::Set(3))];
         let slot = slot(&changes, &mut found);
-        assert_eq!(
-            (slot.begins(), slot.decided(), slot.value()),
-            (Some(Timestamp::new(5)), Some(Timestamp::new(7)), Some(3))
-        );
+        assert_eq!((slot.begins(), slot.value()), (Some(Timestamp::new(5)), Some(3)));
         assert_eq!(found, []);
     }
 }

@@ -29,7 +29,7 @@ pub use crate::event::host::HostId;
 pub use crate::event::host::TraceOrigin;
 pub use crate::event::image::ImageChange;
 use crate::event::remark::Remark;
-pub use crate::event::stack::{OptionalWeight, RawStackId, RawStacks, SampleWeight, StackOrigin};
+pub use crate::event::stack::{RawStackId, RawStacks, StackOrigin};
 use crate::model::environment::PlacedEnvironment;
 use crate::model::facts::Quality;
 use crate::model::stored::StoredRows;

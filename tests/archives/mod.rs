@@ -16,17 +16,17 @@ use otf2::{ArchiveWriter, Events, Paradigm, Role, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tempfile::TempDir;
-use whyslow::analysis::patterns::PatternAnalysis;
-use whyslow::base::ctx::{Cancel, Ctx};
-use whyslow::base::names::NameId;
-use whyslow::dump::archive::dump;
-use whyslow::event::mpi;
-use whyslow::explain::anomalies;
-use whyslow::explain::iterations::iterations;
-use whyslow::input::otf2::Archive;
-use whyslow::model::anomalies::Anomalies;
-use whyslow::model::metric::{ABSENT, Metric};
-use whyslow::model::settings::Settings;
+use whyslow::parts::analysis::patterns::PatternAnalysis;
+use whyslow::parts::base::ctx::{Cancel, Ctx};
+use whyslow::parts::base::names::NameId;
+use whyslow::parts::dump::archive::dump;
+use whyslow::parts::event::mpi;
+use whyslow::parts::explain::anomalies;
+use whyslow::parts::explain::iterations::iterations;
+use whyslow::parts::input::otf2::Archive;
+use whyslow::parts::model::anomalies::Anomalies;
+use whyslow::parts::model::metric::{ABSENT, Metric};
+use whyslow::parts::model::settings::Settings;
 
 const MS: u64 = 1_000_000;
 
@@ -122,7 +122,7 @@ impl Recording {
     fn totals(self) -> BTreeMap<&'static str, i64> {
         let mined = self.mined();
         let states = mined.waiting(&Ctx::new(1)).unwrap().map_or(&[][..], |w| &w.states);
-        let total = |s: &whyslow::analysis::mpi::WaitStateRows| (s.kind.name(), s.ns / 1_000);
+        let total = |s: &whyslow::parts::analysis::mpi::WaitStateRows| (s.kind.name(), s.ns / 1_000);
         states.iter().map(total).filter(|(kind, _)| *kind != "completion").collect()
     }
 }

@@ -1,12 +1,12 @@
 //! Runs of one program on different numbers of ranks.
 
 use super::*;
-use whyslow::compare::filter::Filter;
-use whyslow::compare::ranks::{RankComparison, ranks};
-use whyslow::compare::{ComparisonRequest, compare};
-use whyslow::model::Model;
-use whyslow::model::context::FrameKind;
-use whyslow::model::join::{self, Renamed};
+use whyslow::parts::compare::filter::Filter;
+use whyslow::parts::compare::ranks::{RankComparison, ranks};
+use whyslow::parts::compare::{ComparisonRequest, compare};
+use whyslow::parts::model::Model;
+use whyslow::parts::model::context::FrameKind;
+use whyslow::parts::model::join::{self, Renamed};
 
 const STEPS: u64 = 30;
 
@@ -70,7 +70,8 @@ fn runs_of_different_size_are_compared_by_region_role_and_iteration() {
     assert!(deltas.is_sorted_by(|a, b| a >= b), "the largest difference comes first: {found:?}");
     assert_eq!((found.iterations.len(), found.iterations[0].first, found.iterations[9].last), (10, 0, 29));
     // A wait for a rank is a wait for its role, which both runs have.
-    let threads = (0..model.contexts.len()).map(|at| model.contexts.frame(whyslow::model::context::ContextId::at(at)));
+    let threads =
+        (0..model.contexts.len()).map(|at| model.contexts.frame(whyslow::parts::model::context::ContextId::at(at)));
     let threads: Vec<&str> =
         threads.filter(|f| matches!(f.kind, FrameKind::Thread(_))).map(|f| model.names.get(f.name)).collect();
     assert!(!threads.is_empty() && threads.iter().all(|name| name.starts_with("rank with ")), "{threads:?}");
@@ -83,7 +84,8 @@ fn runs_of_equal_size_are_compared_rank_by_rank() {
         found.regions.iter().any(|r| r.region == "smooth" && r.role.as_deref() == Some("rank with the most partners")),
         "{found:?}"
     );
-    let threads = (0..model.contexts.len()).map(|at| model.contexts.frame(whyslow::model::context::ContextId::at(at)));
+    let threads =
+        (0..model.contexts.len()).map(|at| model.contexts.frame(whyslow::parts::model::context::ContextId::at(at)));
     let mut threads = threads.filter(|f| matches!(f.kind, FrameKind::Thread(_))).map(|f| model.names.get(f.name));
     assert!(threads.any(|name| name == "rank 1"));
 }

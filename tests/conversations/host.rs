@@ -4,7 +4,7 @@ use crate::support::ctf_writer::{Channel, Context, Event, Task, TraceWriter, Val
 use crate::support::random::Random;
 use std::path::Path;
 use std::rc::Rc;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// One request with its reply.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,7 +10,7 @@ mod servers;
 use host::{Exchange, Host, Recorder};
 use servers::Kind;
 use std::path::{Path, PathBuf};
-use whyslow::model::metric::Metric;
+use whyslow::parts::model::metric::Metric;
 use whyslow::{Argument, Ctx, Model, OpenOptions, Session, SymbolPaths};
 
 fn model(folder: &Path, task: &str, workers: usize, chunk: Option<u64>) -> anyhow::Result<Model> {

@@ -1,7 +1,7 @@
 //! Servers and clients, and the requests that they answer or make.
 
 use super::host::{Exchange, Host, Thread};
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// Receives and sends that are used in turn.
 const RECEIVES: [&str; 3] = ["read", "recvfrom", "recvmsg"];

@@ -1,7 +1,7 @@
 //! Damaged and hostile files: each is refused in one line, or harmless.
 
 use super::*;
-use whyslow::model::execution::ContextTime;
+use whyslow::parts::model::execution::ContextTime;
 
 /// Little-endian numbers in header and table.
 fn put(bytes: &mut [u8], at: usize, value: u32) {
@@ -114,7 +114,7 @@ fn database_of_another_version_names_the_remedy() {
 /// A bomb: one deep path, and executions that all stand at its end. What it would unpack to is refused before.
 #[test]
 fn small_file_allocates_little() {
-    use whyslow::model::context::{Frame, FrameKind};
+    use whyslow::parts::model::context::{Frame, FrameKind};
     let mut model = random_model::model(0, 1);
     let name = model.names.intern("f");
     let mut at = None;
@@ -125,8 +125,8 @@ fn small_file_allocates_little() {
         let e = &mut model.executions;
         e.start.push(model.origin + i);
         e.end.push(model.origin + i + 1);
-        e.who.push(whyslow::model::ThreadInfoId::at(0));
-        e.trace.push(whyslow::model::TraceId::at(0));
+        e.who.push(whyslow::parts::model::ThreadInfoId::at(0));
+        e.trace.push(whyslow::parts::model::TraceId::at(0));
         e.unsure.push(false);
         e.cpu.push(0);
         e.own.push(vec![ContextTime { context: at.unwrap(), ns: 1 }]);

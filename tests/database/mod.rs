@@ -8,16 +8,16 @@ use proptest::prelude::*;
 use random::Random;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use whyslow::base::ctx::Ctx;
-use whyslow::base::file::Output;
-use whyslow::base::notice::{Notice, Notices};
-use whyslow::base::time::Timestamp;
-use whyslow::compare::{self, compare};
-use whyslow::explain;
-use whyslow::model::Model;
-use whyslow::model::database::{Database, DatabaseError, Writer};
-use whyslow::model::facts::{Facts, Lost, TraceFacts};
-use whyslow::model::join::{self, Renamed};
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::file::Output;
+use whyslow::parts::base::notice::{Notice, Notices};
+use whyslow::parts::base::time::Timestamp;
+use whyslow::parts::compare::{self, compare};
+use whyslow::parts::explain;
+use whyslow::parts::model::Model;
+use whyslow::parts::model::database::{Database, DatabaseError, Writer};
+use whyslow::parts::model::facts::{Facts, Lost, TraceFacts};
+use whyslow::parts::model::join::{self, Renamed};
 
 const LOCK: &str = "fixtures/traces/lock-contention";
 
@@ -261,7 +261,9 @@ fn open(bytes: &[u8]) -> Result<Database, DatabaseError> {
 /// All that two models say; hash tables have no order.
 fn same(a: &Model, b: &Model) -> Result<(), TestCaseError> {
     let names = |m: &Model| {
-        (0..m.names.len()).map(|i| m.names.get(whyslow::base::names::NameId::at(i)).to_owned()).collect::<Vec<_>>()
+        (0..m.names.len())
+            .map(|i| m.names.get(whyslow::parts::base::names::NameId::at(i)).to_owned())
+            .collect::<Vec<_>>()
     };
     prop_assert_eq!(names(a), names(b));
     prop_assert_eq!((&a.traces, &a.tasks, a.task, &a.who), (&b.traces, &b.tasks, b.task, &b.who));

@@ -7,7 +7,7 @@ use super::servers::server;
 use super::simulator::World;
 use super::simulator::truth::{Blame, End, Schedule};
 use std::collections::BTreeMap;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// The time of an execution without delays.
 pub const WORK: Ns = 500_000;

@@ -4,7 +4,7 @@
 use super::plants::{LENGTH, Plant, WORK};
 use super::simulator::{self, Channel, Machine, Mutex, Op, Process, Random, turns};
 use Plant::*;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 fn call(function: &'static str, ops: Vec<Op>) -> Op {
     Op::Call(function, ops)

@@ -1,9 +1,9 @@
 //! The questions of a user and their answers: paths, patterns, and unknown spans.
 
 use super::*;
-use whyslow::state::history::builder::HistoryBuilder;
-use whyslow::state::history::lines::{HistoryLine, Longest, Time};
-use whyslow::state::history::{History, Shown};
+use whyslow::parts::state::history::builder::HistoryBuilder;
+use whyslow::parts::state::history::lines::{HistoryLine, Longest, Time};
+use whyslow::parts::state::history::{History, Shown};
 
 const STATES: &[&str] = &["running", "blocked"];
 
@@ -44,7 +44,7 @@ fn second() -> HistoryBuilder {
 }
 
 fn show(history: &History, lines: &[HistoryLine]) -> Vec<String> {
-    let held = |held: &whyslow::state::history::lines::Held| {
+    let held = |held: &whyslow::parts::state::history::lines::Held| {
         let value = held.value.map_or("?".to_owned(), |value| match history.show(value) {
             Shown::Text(text) => text.to_owned(),
             Shown::Number(n) => n.to_string(),

@@ -10,15 +10,15 @@ use crate::support::{packings, random, spans};
 use packings::{Kind, pack};
 use proptest::prelude::*;
 use spans::span;
-use whyslow::base::ctx::{Cancel, Ctx};
-use whyslow::base::names::NameId;
-use whyslow::base::time::{Ns, Span, Timestamp};
-use whyslow::state::attributes::AttributeId;
-use whyslow::state::history::bulk::build;
-use whyslow::state::history::growing::Growing;
-use whyslow::state::history::interval::{Interval, Run, StateValue};
-use whyslow::state::history::search::{When, Which};
-use whyslow::state::history::tree::{Depth, Shape, Tree};
+use whyslow::parts::base::ctx::{Cancel, Ctx};
+use whyslow::parts::base::names::NameId;
+use whyslow::parts::base::time::{Ns, Span, Timestamp};
+use whyslow::parts::state::attributes::AttributeId;
+use whyslow::parts::state::history::bulk::build;
+use whyslow::parts::state::history::growing::Growing;
+use whyslow::parts::state::history::interval::{Interval, Run, StateValue};
+use whyslow::parts::state::history::search::{When, Which};
+use whyslow::parts::state::history::tree::{Depth, Shape, Tree};
 
 fn value() -> impl Strategy<Value = StateValue> {
     prop_oneof![
@@ -297,7 +297,7 @@ fn cancelled_search_reads_no_more_nodes() {
 #[ignore = "measures time; by hand, on a quiet machine, in release"]
 fn stages_end_within_a_tenth_of_a_second_of_a_cancel() {
     use std::time::{Duration, Instant};
-    use whyslow::state::summary::Summary;
+    use whyslow::parts::state::summary::Summary;
     let many = model(100_000, 30);
     let few = model(100, 30_000);
     let ends_at_once: Vec<_> = (0..3_000_000u32)

@@ -2,13 +2,13 @@
 
 use super::*;
 use std::path::Path;
-use whyslow::base::ctx::Ctx;
-use whyslow::input::Trace;
-use whyslow::state::history::lines::{Held, Time};
-use whyslow::state::history::{History, Shown};
-use whyslow::state::kernel::{Options, record};
-use whyslow::state::questions::Asker;
-use whyslow::state::timeline::SegmentKind;
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::input::Trace;
+use whyslow::parts::state::history::lines::{Held, Time};
+use whyslow::parts::state::history::{History, Shown};
+use whyslow::parts::state::kernel::{Options, record};
+use whyslow::parts::state::questions::Asker;
+use whyslow::parts::state::timeline::SegmentKind;
 
 #[test]
 fn history_of_a_recording_is_asked_by_path() {

@@ -1,7 +1,7 @@
 //! The time in each state in any window equals the sum over all intervals.
 
 use super::*;
-use whyslow::state::summary::{Summary, Times, most};
+use whyslow::parts::state::summary::{Summary, Times, most};
 
 fn summed(all: &[Interval], attribute: AttributeId, window: Span) -> Times {
     let mut times = Times::new();

@@ -4,21 +4,21 @@ use super::random::Random;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use whyslow::base::ctx::{Cancel, Ctx};
-use whyslow::base::file::Output;
-use whyslow::base::notice::Notices;
-use whyslow::base::time::{Ns, Span, Timestamp};
-use whyslow::event::host::HostId;
-use whyslow::input::{Argument, Opened, open};
-use whyslow::state::file::{self, HistoryFile, HistoryFileWriter, LeafChecks, StatesOf};
-use whyslow::state::history::lines::{Held, Longest, Time};
-use whyslow::state::history::view::HistoryView;
-use whyslow::state::history::{History, StateHistory};
-use whyslow::state::kernel::{Options, record};
-use whyslow::state::questions::Asker;
-use whyslow::state::rows::{CpuRun, CpuTimeline};
-use whyslow::state::segments::{Call, Segment, SegmentKind, Thread, ThreadId, ThreadName, ThreadRows};
-use whyslow::state::timeline::{ThreadDraft, Timeline, TimelineDraft};
+use whyslow::parts::base::ctx::{Cancel, Ctx};
+use whyslow::parts::base::file::Output;
+use whyslow::parts::base::notice::Notices;
+use whyslow::parts::base::time::{Ns, Span, Timestamp};
+use whyslow::parts::event::host::HostId;
+use whyslow::parts::input::{Argument, Opened, open};
+use whyslow::parts::state::file::{self, HistoryFile, HistoryFileWriter, LeafChecks, StatesOf};
+use whyslow::parts::state::history::lines::{Held, Longest, Time};
+use whyslow::parts::state::history::view::HistoryView;
+use whyslow::parts::state::history::{History, StateHistory};
+use whyslow::parts::state::kernel::{Options, record};
+use whyslow::parts::state::questions::Asker;
+use whyslow::parts::state::rows::{CpuRun, CpuTimeline};
+use whyslow::parts::state::segments::{Call, Segment, SegmentKind, Thread, ThreadId, ThreadName, ThreadRows};
+use whyslow::parts::state::timeline::{ThreadDraft, Timeline, TimelineDraft};
 
 fn recorded(path: &str) -> Timeline {
     recorded_in_leaves(path, Options::default().seal_every)
@@ -50,7 +50,7 @@ const PATTERNS: [&str; 11] = [
 fn said(history: &dyn StateHistory, pattern: &str, time: &Time) -> Vec<String> {
     let lines = history.lines(pattern, time, &Cancel::default()).unwrap();
     let held = |held: &Held| format!("{:?} {:?}", held.span, held.value.map(|value| history.show(value)));
-    let text = |line: &whyslow::state::history::lines::HistoryLine| {
+    let text = |line: &whyslow::parts::state::history::lines::HistoryLine| {
         let all: Vec<String> = line.held.iter().map(held).collect();
         format!("{}: {}", history.attributes().path_of(line.attribute), all.join(", "))
     };
@@ -118,7 +118,7 @@ fn contradictory(random: &mut Random) -> Timeline {
     let mut draft = TimelineDraft::default();
     let names = ["host", "one", "two", "three"].map(|name| draft.tables.names.intern(name));
     let host = HostId::at(0);
-    draft.tables.hosts = vec![whyslow::state::rows::Host { name: names[0], kernel_release: None }];
+    draft.tables.hosts = vec![whyslow::parts::state::rows::Host { name: names[0], kernel_release: None }];
     draft.tables.quality = vec![Default::default()];
     draft.tables.span = Span::of_ns(0, 1_000);
     for tid in [7, 7, 8, 9, 10, 11] {

@@ -5,13 +5,13 @@ use super::random::Random;
 use super::raw::{File, NUMBERS, PLAIN, RingArchive, anchor};
 use super::read;
 use std::path::Path;
-use whyslow::analysis::patterns::PatternAnalysis;
-use whyslow::base::ctx::Ctx;
-use whyslow::base::notice::Notice;
-use whyslow::event::mpi;
-use whyslow::explain::anomalies;
-use whyslow::input::otf2::Archive;
-use whyslow::model::settings::Settings;
+use whyslow::parts::analysis::patterns::PatternAnalysis;
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::notice::Notice;
+use whyslow::parts::event::mpi;
+use whyslow::parts::explain::anomalies;
+use whyslow::parts::input::otf2::Archive;
+use whyslow::parts::model::settings::Settings;
 
 #[test]
 fn errors_name_file_and_remedy() {
@@ -72,8 +72,13 @@ fn survives(path: &Path) {
     let found = anomalies::of_patterns(&mined, &Settings::default(), &work).unwrap();
     let notices = Default::default();
     let shown = (
-        whyslow::view::anomalies::json(&found, &notices, None),
-        whyslow::view::anomalies::text(&found, &notices, None, whyslow::view::anomalies::ListBounds::FIRST),
+        whyslow::parts::view::anomalies::json(&found, &notices, None),
+        whyslow::parts::view::anomalies::text(
+            &found,
+            &notices,
+            None,
+            whyslow::parts::view::anomalies::ListBounds::FIRST,
+        ),
     );
     let _ = (mined.iterations(), shown);
 }

@@ -8,9 +8,9 @@ mod recorded;
 
 use crate::support::{corpus, otf2, random};
 use std::path::Path;
-use whyslow::base::ctx::Ctx;
-use whyslow::event::mpi::{self, MpiRun};
-use whyslow::input::otf2::Archive;
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::event::mpi::{self, MpiRun};
+use whyslow::parts::input::otf2::Archive;
 
 fn read(path: &Path) -> (Archive, MpiRun) {
     let archive = Archive::open(path).unwrap();

@@ -4,22 +4,22 @@ use super::otf2::encoding::ByteOrder::{Big, Little};
 use super::raw::{PLAIN, RingArchive, Style};
 use super::{pairs, read};
 use std::collections::BTreeSet;
-use whyslow::analysis::patterns::PatternAnalysis;
-use whyslow::base::ctx::Ctx;
-use whyslow::base::notice::Notice;
-use whyslow::dump::archive;
-use whyslow::event::mpi;
-use whyslow::event::operation::OperationPlace;
-use whyslow::explain;
-use whyslow::explain::facts::{archive_facts, iteration_durations};
-use whyslow::explain::{anomalies, iterations};
-use whyslow::input::otf2::Archive;
-use whyslow::model::context::FrameKind;
-use whyslow::model::metric::Metric;
-use whyslow::model::settings::Settings;
-use whyslow::session::MpiRuns;
-use whyslow::view::archive::ArchiveDocument;
-use whyslow::view::stats::StatsTable;
+use whyslow::parts::analysis::patterns::PatternAnalysis;
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::notice::Notice;
+use whyslow::parts::dump::archive;
+use whyslow::parts::event::mpi;
+use whyslow::parts::event::operation::OperationPlace;
+use whyslow::parts::explain;
+use whyslow::parts::explain::facts::{archive_facts, iteration_durations};
+use whyslow::parts::explain::{anomalies, iterations};
+use whyslow::parts::input::otf2::Archive;
+use whyslow::parts::model::context::FrameKind;
+use whyslow::parts::model::metric::Metric;
+use whyslow::parts::model::settings::Settings;
+use whyslow::parts::session::MpiRuns;
+use whyslow::parts::view::archive::ArchiveDocument;
+use whyslow::parts::view::stats::StatsTable;
 
 #[test]
 fn archive_is_read_in_both_byte_orders_and_any_chunks() {
@@ -121,7 +121,7 @@ fn archive_is_read_the_same_on_any_number_of_workers() {
         let notices = run.notices.clone();
         let mined = PatternAnalysis::new(run.into_operations(&archive), &work).unwrap();
         let found = anomalies::of_patterns(&mined, &Settings::default(), &work).unwrap();
-        serde_json::to_string(&whyslow::view::anomalies::json(&found, &notices, None)).unwrap()
+        serde_json::to_string(&whyslow::parts::view::anomalies::json(&found, &notices, None)).unwrap()
     };
     let one = answer(1);
     assert!([2, 3, 7].into_iter().all(|threads| answer(threads) == one));

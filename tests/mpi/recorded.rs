@@ -4,8 +4,8 @@ use super::corpus::corpus;
 use super::{pairs, read};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use whyslow::analysis::patterns::PatternAnalysis;
-use whyslow::base::ctx::Ctx;
+use whyslow::parts::analysis::patterns::PatternAnalysis;
+use whyslow::parts::base::ctx::Ctx;
 
 /// Folders of the corpus that hold an OTF2 archive and its oracle.
 fn archives(part: &str) -> Vec<PathBuf> {

@@ -106,7 +106,7 @@ fn duplicate_switch_with_a_stack_changes_no_state() {
     let stack = s.batch.stacks.intern(&[1, 2]);
     s.switch(0, 0, 0, READY, 1).switch(10, 0, 1, SLEEP, 2);
     let who = on(&mut s, 1);
-    let (user, origin) = (Some(stack), whyslow::event::stack::StackOrigin::SwitchOut);
+    let (user, origin) = (Some(stack), whyslow::parts::event::stack::StackOrigin::SwitchOut);
     s.by(14, 0, who, Kind::Stack { origin, user, kernel: None, witness: false, weight: WeightId::NONE });
     s.wake(20, 0, 1).switch(30, 0, 2, SLEEP, 1).switch(40, 0, 1, SLEEP, 0);
     let recording = s.recording();
@@ -218,7 +218,7 @@ fn threads_on_a_cpu_without_stream_are_unknown() {
     let one = recording.find_thread(HostId::at(0), 1, Timestamp::new(0)).unwrap();
     let want = ["1 Running 0..5", "2 Running 5..10", "1 Unknown 10..20", "1 Running 20..30"];
     assert_eq!(shown(&recording, &walk(&recording, one, span(0, 30))), want);
-    assert_eq!(notices.count(whyslow::base::notice::Notice::CpusMissing), 1);
+    assert_eq!(notices.count(whyslow::parts::base::notice::Notice::CpusMissing), 1);
 }
 
 #[test]

@@ -2,17 +2,17 @@
 
 use super::generator::{CALL, LATENCY};
 use super::operations::{MS, OperationsBuilder};
-use whyslow::analysis::patterns::PatternAnalysis;
-use whyslow::base::ctx::Ctx;
-use whyslow::base::notice::Notices;
-use whyslow::base::time::Ns;
-use whyslow::event::operation::{OperationKind, SendCompletion};
-use whyslow::explain;
-use whyslow::explain::{anomalies, iterations};
-use whyslow::model::anomalies::Anomalies;
-use whyslow::model::carrier::Carrier;
-use whyslow::model::execution::ContextTime;
-use whyslow::model::settings::{PatternVerdict, Settings, ThresholdRule};
+use whyslow::parts::analysis::patterns::PatternAnalysis;
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::notice::Notices;
+use whyslow::parts::base::time::Ns;
+use whyslow::parts::event::operation::{OperationKind, SendCompletion};
+use whyslow::parts::explain;
+use whyslow::parts::explain::{anomalies, iterations};
+use whyslow::parts::model::anomalies::Anomalies;
+use whyslow::parts::model::carrier::Carrier;
+use whyslow::parts::model::execution::ContextTime;
+use whyslow::parts::model::settings::{PatternVerdict, Settings, ThresholdRule};
 
 /// One stream that repeats `a b` with the given durations, then stops.
 fn repeated(durations_ms: &[Ns]) -> OperationsBuilder {

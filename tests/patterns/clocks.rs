@@ -1,10 +1,10 @@
 //! Recorded times that no message contradicts stay as they are.
 
 use super::operations::{MS, OperationsBuilder, US};
-use whyslow::analysis::offsets::{StreamClock, fit};
-use whyslow::base::time::{Ns, Timestamp};
-use whyslow::event::operation::{Message, OperationKind, Operations};
-use whyslow::model::carrier::Carrier;
+use whyslow::parts::analysis::offsets::{StreamClock, fit};
+use whyslow::parts::base::time::{Ns, Timestamp};
+use whyslow::parts::event::operation::{Message, OperationKind, Operations};
+use whyslow::parts::model::carrier::Carrier;
 
 /// A message that leaves and arrives at these times of its ranks' own clocks.
 fn message(run: &mut OperationsBuilder, ranks: [u32; 2], sent: Ns, received: Ns) {

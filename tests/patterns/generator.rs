@@ -6,8 +6,8 @@
 use super::operations::{MS, OperationsBuilder};
 use super::random::Random;
 use std::collections::BTreeMap;
-use whyslow::base::time::Ns;
-use whyslow::event::operation::{CollectiveInstance, CollectiveKind, OperationKind, OperationPlace};
+use whyslow::parts::base::time::Ns;
+use whyslow::parts::event::operation::{CollectiveInstance, CollectiveKind, OperationKind, OperationPlace};
 
 /// The time of a message.
 pub const LATENCY: Ns = 2_000;

@@ -3,8 +3,8 @@
 use super::reference;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use whyslow::analysis::patterns::grammar::{Grammar, GrammarRule, GrammarSymbol, mine};
-use whyslow::base::ctx::Cancel;
+use whyslow::parts::analysis::patterns::grammar::{Grammar, GrammarRule, GrammarSymbol, mine};
+use whyslow::parts::base::ctx::Cancel;
 
 fn word(text: &str) -> Vec<u32> {
     text.bytes().map(u32::from).collect()

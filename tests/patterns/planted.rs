@@ -4,11 +4,11 @@
 use super::generator::{CALL, LATENCY, PlantedDelay, SHAPES, Shape, generate};
 use super::operations::{MS, OperationsBuilder};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow::base::time::{Ns, Timestamp};
-use whyslow::event::operation::OperationKind;
-use whyslow::model::anomalies::Anomalies;
-use whyslow::model::propagation::Noise;
-use whyslow::model::settings::{Settings, ThresholdRule};
+use whyslow::parts::base::time::{Ns, Timestamp};
+use whyslow::parts::event::operation::OperationKind;
+use whyslow::parts::model::anomalies::Anomalies;
+use whyslow::parts::model::propagation::Noise;
+use whyslow::parts::model::settings::{Settings, ThresholdRule};
 
 /// Counts of planted delays and of those among them that are sources; of sources found and of those that are planted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -104,8 +104,12 @@ fn noise_is_labelled_by_its_kind() {
     noise.sort_unstable();
     noise.dedup();
     assert_eq!(noise, [(0, None), (0, Some("interrupted")), (1, Some("delivery"))]);
-    let text =
-        whyslow::view::anomalies::text(&found, &Default::default(), None, whyslow::view::anomalies::ListBounds::FIRST);
+    let text = whyslow::parts::view::anomalies::text(
+        &found,
+        &Default::default(),
+        None,
+        whyslow::parts::view::anomalies::ListBounds::FIRST,
+    );
     // Two rows of the table, two sources, and the costliest again in the first line.
     assert_eq!(text.matches("system noise").count(), 5, "{text}");
     let later = found.paths.iter().flat_map(|p| &p.steps[1..]).all(|s| s.noise.is_none());
@@ -168,7 +172,7 @@ fn answer_is_the_same_on_any_number_of_workers() {
     for shape in SHAPES {
         let answer = |threads| {
             let (_, found) = generate(shape, 42, 40, 6.0).operations.analyse(&Settings::default(), threads);
-            serde_json::to_string(&whyslow::view::anomalies::json(&found, &Default::default(), None)).unwrap()
+            serde_json::to_string(&whyslow::parts::view::anomalies::json(&found, &Default::default(), None)).unwrap()
         };
         let one = answer(1);
         assert!(one.contains("\"source\":true"));

@@ -8,8 +8,8 @@ use super::{CPUS, World, simulate, simulate_kernel};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use whyslow::base::time::Ns;
-use whyslow::event::kind::{Context, Kind};
+use whyslow::parts::base::time::Ns;
+use whyslow::parts::event::kind::{Context, Kind};
 
 /// System calls as new and old tracers name them: entry, its field, exit.
 const CALLS: [(&str, &str, &str); 4] = [

@@ -7,10 +7,10 @@ pub mod ctf;
 use crate::support::{ctf_writer, random};
 use random::Random;
 use std::collections::VecDeque;
-use whyslow::base::time::{Ns, Timestamp};
-use whyslow::event::kind::{Context, Event, Kind, SoftIrq, TextId, ThreadContextId, WakeSource};
-use whyslow::event::remark::Priority;
-use whyslow::state::timeline::SegmentKind;
+use whyslow::parts::base::time::{Ns, Timestamp};
+use whyslow::parts::event::kind::{Context, Event, Kind, SoftIrq, TextId, ThreadContextId, WakeSource};
+use whyslow::parts::event::remark::Priority;
+use whyslow::parts::state::timeline::SegmentKind;
 
 /// CPUs of the simulated machine.
 pub const CPUS: usize = 3;

@@ -3,18 +3,18 @@
 use super::interface::Session;
 use crate::support::model_parts;
 use std::sync::Arc;
-use whyslow::base::ctx::Ctx;
-use whyslow::base::time::{Span, Timestamp};
-use whyslow::compare::{ComparisonRequest, compare};
-use whyslow::model::column_values::ColumnValues;
-use whyslow::model::execution::ContextTime;
-use whyslow::model::metric::{Column, Metric};
-use whyslow::model::{Model, TraceId, TraceInfo, TraceLevel};
-use whyslow::view::tui::counts::HistogramCounter;
-use whyslow::view::tui::job::{ComparedGroups, Done};
-use whyslow::view::tui::message::UiMessage;
-use whyslow::view::tui::paint::Painter;
-use whyslow::view::tui::theme::ColourDepth;
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::time::{Span, Timestamp};
+use whyslow::parts::compare::{ComparisonRequest, compare};
+use whyslow::parts::model::column_values::ColumnValues;
+use whyslow::parts::model::execution::ContextTime;
+use whyslow::parts::model::metric::{Column, Metric};
+use whyslow::parts::model::{Model, TraceId, TraceInfo, TraceLevel};
+use whyslow::parts::view::tui::counts::HistogramCounter;
+use whyslow::parts::view::tui::job::{ComparedGroups, Done};
+use whyslow::parts::view::tui::message::UiMessage;
+use whyslow::parts::view::tui::paint::Painter;
+use whyslow::parts::view::tui::theme::ColourDepth;
 
 /// A screen with the most bytes that a key may cost on it.
 const LIMITS: [(u16, u16, usize); 2] = [(80, 24, 1024), (200, 60, 4096)];

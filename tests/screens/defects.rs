@@ -2,12 +2,12 @@
 
 use super::interface::Session;
 use super::session;
-use whyslow::view::tui::key_bindings::TABLE;
-use whyslow::view::tui::message::UiMessage;
-use whyslow::view::tui::pane::Pane;
-use whyslow::view::tui::sources::RootCauseOrder;
-use whyslow::view::tui::theme::ColourDepth;
-use whyslow::view::tui::{FirstQuestion, key_bar};
+use whyslow::parts::view::tui::key_bindings::TABLE;
+use whyslow::parts::view::tui::message::UiMessage;
+use whyslow::parts::view::tui::pane::Pane;
+use whyslow::parts::view::tui::sources::RootCauseOrder;
+use whyslow::parts::view::tui::theme::ColourDepth;
+use whyslow::parts::view::tui::{FirstQuestion, key_bar};
 
 /// D2: line 1 is the answer to the first question in every pane; the other verdict is below it by its name.
 #[test]
@@ -39,9 +39,9 @@ fn the_first_verdict_is_line_one_in_every_pane() {
 #[test]
 fn the_verdict_stays_while_patterns_are_mined() {
     let mut session = session(80, 24, "");
-    whyslow::view::tui::update::update(
+    whyslow::parts::view::tui::update::update(
         &mut session.app,
-        UiMessage::Key(whyslow::view::tui::key::KeyPress::parse("3").unwrap()),
+        UiMessage::Key(whyslow::parts::view::tui::key::KeyPress::parse("3").unwrap()),
     );
     assert!(session.app.patterns.found.is_none());
     assert!(session.lines()[1].starts_with("▌ Waiting in "), "{}", session.lines().join("\n"));
@@ -78,12 +78,12 @@ fn the_first_look_at_a_run_is_at_the_root_cause_of_the_verdict() {
     session.over_interruptions();
     session.mined();
     let found = session.app.patterns.found.clone().unwrap();
-    let sentence = whyslow::view::anomalies::verdict(&found.anomalies);
+    let sentence = whyslow::parts::view::anomalies::verdict(&found.anomalies);
     let named = sentence.split(',').next().unwrap().to_owned();
     assert_ne!(found.anomalies.sources[0].name, named, "another one caused more, by many small delays: {sentence}");
     assert_eq!(session.app.patterns.list.here().unwrap().source(&found).unwrap().name, named, "{sentence}");
     let path = &found.anomalies.paths[session.app.patterns.path.path];
-    assert!(sentence.contains(&whyslow::base::figure::stamp(path.steps[0].span.start - session.app.origin())));
+    assert!(sentence.contains(&whyslow::parts::base::figure::stamp(path.steps[0].span.start - session.app.origin())));
     let page = session.lines();
     assert!(page.iter().any(|l| l.starts_with('▌') && l.contains(&format!("  {named} "))), "{}", page.join("\n"));
 }
@@ -94,8 +94,8 @@ fn trace_without_tasks_shows_patterns_and_the_remedy() {
     let why = "ledger/kernel, ledger/ust: no task detected; define one with --task begin=EVENT,end=EVENT, or run \
                `whyslow anomalies`, which needs none";
     let mut session = Session::new(80, 24, ColourDepth::True);
-    let failed = whyslow::view::tui::job::JobError::Failed(why.to_owned());
-    session.send(UiMessage::Done(whyslow::view::tui::job::Done::Analysed(Err(failed))));
+    let failed = whyslow::parts::view::tui::job::JobError::Failed(why.to_owned());
+    session.send(UiMessage::Done(whyslow::parts::view::tui::job::Done::Analysed(Err(failed))));
     let lines = session.lines();
     assert_eq!(session.app.pane, Pane::Anomalies);
     let page = lines.join("\n");
@@ -196,7 +196,7 @@ fn key_bar_names_each_key_once_and_for_what_it_does() {
         let words = key_bar::words(&session.app, 200);
         for (at, word) in words.iter().enumerate() {
             assert!(words[..at].iter().all(|other| other.key != word.key), "{pane}: {words:?}");
-            if let Some(key) = whyslow::view::tui::key::KeyPress::parse(&word.key) {
+            if let Some(key) = whyslow::parts::view::tui::key::KeyPress::parse(&word.key) {
                 let bound = session.app.options.keys.bound(key, session.app.pane.scope());
                 assert_eq!(bound, Some(word.action), "{pane}: {word:?}");
             }
@@ -244,9 +244,9 @@ fn loading_shows_its_stage_and_only_keys_that_work() {
     }
     for word in key_bar::words(&session.app, 200) {
         let mut pressed = Session::new(80, 24, ColourDepth::True);
-        let effects = whyslow::view::tui::update::update(
+        let effects = whyslow::parts::view::tui::update::update(
             &mut pressed.app,
-            UiMessage::Key(whyslow::view::tui::key::KeyPress::parse(&word.key).unwrap()),
+            UiMessage::Key(whyslow::parts::view::tui::key::KeyPress::parse(&word.key).unwrap()),
         );
         let status = pressed.app.status.clone();
         let does_something = !effects.is_empty() || !pressed.app.overlays.is_empty() || pressed.app.pane != Pane::Tree;
@@ -254,8 +254,8 @@ fn loading_shows_its_stage_and_only_keys_that_work() {
     }
     // Mining has stages of its own.
     let mut session = Session::beginning(80, 24, ColourDepth::True, FirstQuestion::Patterns);
-    let busy = |stage| whyslow::view::tui::job::Busy { what: "mining", stage, done: 1, total: 4, events: 0 };
-    let lane = whyslow::view::tui::job::JobLane::Patterns;
+    let busy = |stage| whyslow::parts::view::tui::job::Busy { what: "mining", stage, done: 1, total: 4, events: 0 };
+    let lane = whyslow::parts::view::tui::job::JobLane::Patterns;
     for stage in ["reading", "patterns", "paths"] {
         session.send(UiMessage::Progress(lane, busy(stage)));
         assert!(session.lines().join("\n").contains(&format!("{stage} 25%")));
@@ -331,8 +331,8 @@ fn clicks_in_dialogs_choose_point_and_close() {
 
 #[test]
 fn clicks_and_wheel_move_in_the_timeline() {
-    use whyslow::view::tui::overlay::Overlay;
-    use whyslow::view::tui::timeline::{LoadedTimelines, TimelineContent};
+    use whyslow::parts::view::tui::overlay::Overlay;
+    use whyslow::parts::view::tui::timeline::{LoadedTimelines, TimelineContent};
     let mut session = session(120, 40, "v o");
     let loaded = |s: &Session| -> LoadedTimelines {
         let Some(Overlay::Timeline(view)) = s.app.overlays.last() else { panic!("closed") };
@@ -365,7 +365,7 @@ fn clicks_and_wheel_move_in_the_timeline() {
 
 #[test]
 fn dragging_selects_a_range_of_the_recording() {
-    use whyslow::view::tui::overlay::Overlay;
+    use whyslow::parts::view::tui::overlay::Overlay;
     let mut session = session(80, 24, "r");
     session.send(UiMessage::Click(20, 5));
     session.send(UiMessage::Drag(25, 5));

@@ -2,11 +2,11 @@
 
 use super::interface::Session;
 use super::session;
-use whyslow::compare::filter::Filter;
-use whyslow::compare::members::members;
-use whyslow::model::execution::ExecutionId;
-use whyslow::view::executions::line;
-use whyslow::view::tui::overlay::Overlay;
+use whyslow::parts::compare::filter::Filter;
+use whyslow::parts::compare::members::members;
+use whyslow::parts::model::execution::ExecutionId;
+use whyslow::parts::view::executions::line;
+use whyslow::parts::view::tui::overlay::Overlay;
 
 /// The numbers of the executions that pass a filter, the slowest first.
 fn slowest(session: &Session, filters: &[Filter]) -> Vec<ExecutionId> {

@@ -1,7 +1,7 @@
 //! The groups: filters selected and typed, refused, undone; their members in the histograms.
 
 use super::interface::Session;
-use whyslow::view::tui::theme::ColourDepth;
+use whyslow::parts::view::tui::theme::ColourDepth;
 
 #[test]
 fn groups_follow_the_selection_and_come_back_with_undo() {
@@ -33,7 +33,7 @@ fn typed_filters_make_the_group_and_the_rest_is_the_other() {
     session.keys("s t y p e = a p p e n d , d u r a t i o n > 2 0 m s Enter");
     let comparison = session.app.comparison.clone().unwrap();
     let model = session.app.model.clone().unwrap();
-    let durations = |members: &[whyslow::model::execution::ExecutionId]| {
+    let durations = |members: &[whyslow::parts::model::execution::ExecutionId]| {
         members.iter().map(|m| model.executions.duration(m.index())).collect::<Vec<_>>()
     };
     assert!(durations(&comparison.slow.members).iter().all(|ns| *ns > 20_000_000));
@@ -105,7 +105,7 @@ fn a_metrics_own_filter_shows_which_bars_are_members() {
         let model = session.app.model.clone().unwrap();
         let comparison = session.app.comparison.clone().unwrap();
         let row = session.app.histogram_row().unwrap().clone();
-        let count = |members: &[whyslow::model::execution::ExecutionId]| {
+        let count = |members: &[whyslow::parts::model::execution::ExecutionId]| {
             let mut counts = vec![0; row.bins.len()];
             members.iter().for_each(|m| counts[row.bins.of(model.executions.duration(m.index())).unwrap()] += 1);
             counts

@@ -26,8 +26,8 @@ use ratatui::buffer::Buffer;
 use ratatui::style::Style;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use whyslow::view::tui::message::UiMessage;
-use whyslow::view::tui::theme::ColourDepth;
+use whyslow::parts::view::tui::message::UiMessage;
+use whyslow::parts::view::tui::theme::ColourDepth;
 
 /// One pane, and two panes side by side.
 const SNAPSHOT_SIZES: [(u16, u16); 2] = [(80, 24), (200, 60)];
@@ -300,5 +300,5 @@ fn copy_takes_the_item_under_the_cursor() {
     session.keys("y Enter y 1 Right > y");
     let [cause, node, filter] = session.copied.as_slice() else { panic!("{:?}", session.copied) };
     assert!(cause.contains("expensive_flush") && node.starts_with("ledgerd > start_thread > "), "{cause}\n{node}");
-    assert!(filter.parse::<whyslow::compare::filter::Filter>().is_ok(), "{filter}");
+    assert!(filter.parse::<whyslow::parts::compare::filter::Filter>().is_ok(), "{filter}");
 }

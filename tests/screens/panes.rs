@@ -1,11 +1,11 @@
 //! The tree and its causes, the help, the mouse.
 
 use super::interface::Session;
-use whyslow::view::tui::app::Cursor;
-use whyslow::view::tui::message::UiMessage;
-use whyslow::view::tui::pane::Pane;
-use whyslow::view::tui::theme::ColourDepth;
-use whyslow::view::tui::tree::TreeItem;
+use whyslow::parts::view::tui::app::Cursor;
+use whyslow::parts::view::tui::message::UiMessage;
+use whyslow::parts::view::tui::pane::Pane;
+use whyslow::parts::view::tui::theme::ColourDepth;
+use whyslow::parts::view::tui::tree::TreeItem;
 
 /// The column and the line where a text is on the screen.
 fn place(session: &Session, text: &str) -> (u16, u16) {

@@ -1,12 +1,12 @@
 //! What was open is found again, bookmarks lead back, and what no longer fits is given up.
 
 use super::interface::Session;
-use whyslow::compare::ComparisonRequest;
-use whyslow::view::tui::job::Exported;
-use whyslow::view::tui::keeping;
-use whyslow::view::tui::pane::Pane;
-use whyslow::view::tui::saved::SavedView;
-use whyslow::view::tui::theme::ColourDepth;
+use whyslow::parts::compare::ComparisonRequest;
+use whyslow::parts::view::tui::job::Exported;
+use whyslow::parts::view::tui::keeping;
+use whyslow::parts::view::tui::pane::Pane;
+use whyslow::parts::view::tui::saved::SavedView;
+use whyslow::parts::view::tui::theme::ColourDepth;
 
 /// A session in which these keys were pressed, and another one that opens what was left.
 fn left_and_found(keys: &str) -> (Session, Session) {

@@ -1,12 +1,12 @@
 //! What people come for, each with at most six keys or one typed line.
 
 use super::interface::Session;
-use whyslow::model::choice::{ChosenBy, ExecutionKind, ProgramTask, TaskChoice};
-use whyslow::view::report::ReportFormat;
-use whyslow::view::tui::job::Exported;
-use whyslow::view::tui::keeping;
-use whyslow::view::tui::setup::FirstQuestion;
-use whyslow::view::tui::theme::ColourDepth;
+use whyslow::parts::model::choice::{ChosenBy, ExecutionKind, ProgramTask, TaskChoice};
+use whyslow::parts::view::report::ReportFormat;
+use whyslow::parts::view::tui::job::Exported;
+use whyslow::parts::view::tui::keeping;
+use whyslow::parts::view::tui::setup::FirstQuestion;
+use whyslow::parts::view::tui::theme::ColourDepth;
 
 /// A session at the usual size, and the number of keys pressed.
 struct Played {

@@ -2,9 +2,9 @@
 
 use super::interface::Session;
 use super::{SNAPSHOT_SIZES, assert_snapshot, session};
-use whyslow::view::tui::message::UiMessage;
-use whyslow::view::tui::overlay::Overlay;
-use whyslow::view::tui::timeline::{LoadedTimelines, TimelineContent, TimelineView};
+use whyslow::parts::view::tui::message::UiMessage;
+use whyslow::parts::view::tui::overlay::Overlay;
+use whyslow::parts::view::tui::timeline::{LoadedTimelines, TimelineContent, TimelineView};
 
 fn view(session: &Session) -> &TimelineView {
     match session.app.overlays.last() {
@@ -25,8 +25,8 @@ fn timeline_states_equal_their_snapshots() {
     for (columns, lines) in SNAPSHOT_SIZES {
         // The job is requested and does not end: no effect is performed.
         let mut waiting = session(columns, lines, "");
-        let key = whyslow::view::tui::key::KeyPress::parse("v").unwrap();
-        whyslow::view::tui::update::update(&mut waiting.app, UiMessage::Key(key));
+        let key = whyslow::parts::view::tui::key::KeyPress::parse("v").unwrap();
+        whyslow::parts::view::tui::update::update(&mut waiting.app, UiMessage::Key(key));
         assert_snapshot(&format!("timeline-loading-{columns}x{lines}"), &waiting);
         let mut failed = Session::unreadable(columns, lines);
         failed.ready();
@@ -47,7 +47,7 @@ fn examples_open_from_causes_details_and_anomalies() {
         let model = session.app.model.as_ref().unwrap();
         let kind = |at: usize| {
             let id = shown.executions[at].id.index();
-            let types = model.executions.column(&whyslow::model::metric::Metric::Type).unwrap();
+            let types = model.executions.column(&whyslow::parts::model::metric::Metric::Type).unwrap();
             types.values.get(id).unwrap()
         };
         assert_eq!(kind(0), kind(1), "{keys}: of the same type");
@@ -120,7 +120,7 @@ fn timeline_keys_move_zoom_search_and_align() {
 fn a_step_of_the_cursor_writes_few_bytes() {
     for (columns, lines, limit) in [(80, 24, 1024), (200, 60, 4096)] {
         let mut session = session(columns, lines, "v");
-        let mut painter = whyslow::view::tui::paint::Painter::default();
+        let mut painter = whyslow::parts::view::tui::paint::Painter::default();
         painter.paint(&session.draw(), &mut Vec::new());
         for key in ["Right", "Right", "Left", "Down", "Up", "Home", "End", "Left"] {
             session.keys(key);

@@ -3,19 +3,19 @@
 
 use super::interface::Session;
 use serde_json::Value;
-use whyslow::base::ctx::Ctx;
-use whyslow::base::figure;
-use whyslow::base::notice::Notices;
-use whyslow::compare::functions::sandwich;
-use whyslow::compare::inverted::invert;
-use whyslow::view::diff_parts::DiffParts;
-use whyslow::view::overview::OverviewAnswer;
-use whyslow::view::text::{Glyphs, Page};
-use whyslow::view::tui::app::App;
-use whyslow::view::tui::overlay::Overlay;
-use whyslow::view::tui::theme::ColourDepth;
-use whyslow::view::tui::tree::{TreeItem, path_text};
-use whyslow::view::{anomalies, execution_text, function_text, json, text};
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::figure;
+use whyslow::parts::base::notice::Notices;
+use whyslow::parts::compare::functions::sandwich;
+use whyslow::parts::compare::inverted::invert;
+use whyslow::parts::view::diff_parts::DiffParts;
+use whyslow::parts::view::overview::OverviewAnswer;
+use whyslow::parts::view::text::{Glyphs, Page};
+use whyslow::parts::view::tui::app::App;
+use whyslow::parts::view::tui::overlay::Overlay;
+use whyslow::parts::view::tui::theme::ColourDepth;
+use whyslow::parts::view::tui::tree::{TreeItem, path_text};
+use whyslow::parts::view::{anomalies, execution_text, function_text, json, text};
 
 fn session(keys: &str) -> Session {
     let mut session = Session::new(200, 60, ColourDepth::True);
@@ -211,8 +211,10 @@ fn timeline_equals_diff_of_two_executions() {
     let session = session("v");
     let Some(Overlay::Timeline(view)) = session.app.overlays.last() else { panic!("no time-line") };
     let [a, b] = [view.executions[0].id, view.executions[1].id];
-    let whyslow::view::tui::timeline::TimelineContent::Loaded(loaded) = &view.content else { panic!("not loaded") };
-    let aligned = whyslow::compare::moments::align(&loaded.model, a, b).unwrap();
+    let whyslow::parts::view::tui::timeline::TimelineContent::Loaded(loaded) = &view.content else {
+        panic!("not loaded")
+    };
+    let aligned = whyslow::parts::compare::moments::align(&loaded.model, a, b).unwrap();
     let printed = execution_text::executions(&loaded.model, &aligned, Page { width: 200, glyphs: Glyphs::Unicode });
     let page = session.lines().join("\n");
     for id in [a, b] {
@@ -221,7 +223,7 @@ fn timeline_equals_diff_of_two_executions() {
         assert!(page.contains(&format!("{}  {duration}", id.raw())), "{page}");
     }
     for thread in &loaded.timeline(0).unwrap().threads {
-        let name = whyslow::view::lanes::thread_name(thread);
+        let name = whyslow::parts::view::lanes::thread_name(thread);
         assert!(printed.contains(&name) && page.contains(&name), "{name}");
     }
 }

@@ -5,31 +5,31 @@ use super::session;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
-use whyslow::base::ctx::Ctx;
-use whyslow::base::figure;
-use whyslow::base::notice::Notices;
-use whyslow::base::time::Timestamp;
-use whyslow::compare::share_of_group;
-use whyslow::input::Argument;
-use whyslow::model::anomalies::Anomalies;
-use whyslow::model::facts::Facts;
-use whyslow::model::questions::questions;
-use whyslow::model::recorded;
-use whyslow::session::OpenOptions;
-use whyslow::view::anomalies;
-use whyslow::view::anomalies::ListBounds;
-use whyslow::view::diff_parts::DiffParts;
-use whyslow::view::info::InfoDocument;
-use whyslow::view::json;
-use whyslow::view::strips::{self, StripContent};
-use whyslow::view::tui::FirstQuestion;
-use whyslow::view::tui::app::App;
-use whyslow::view::tui::job::Done;
-use whyslow::view::tui::message::UiMessage;
-use whyslow::view::tui::overlay::{Overlay, OverlayPage};
-use whyslow::view::tui::report::AnomalyReport;
-use whyslow::view::tui::theme::ColourDepth;
-use whyslow::view::tui::update::update;
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::figure;
+use whyslow::parts::base::notice::Notices;
+use whyslow::parts::base::time::Timestamp;
+use whyslow::parts::compare::share_of_group;
+use whyslow::parts::input::Argument;
+use whyslow::parts::model::anomalies::Anomalies;
+use whyslow::parts::model::facts::Facts;
+use whyslow::parts::model::questions::questions;
+use whyslow::parts::model::recorded;
+use whyslow::parts::session::OpenOptions;
+use whyslow::parts::view::anomalies;
+use whyslow::parts::view::anomalies::ListBounds;
+use whyslow::parts::view::diff_parts::DiffParts;
+use whyslow::parts::view::info::InfoDocument;
+use whyslow::parts::view::json;
+use whyslow::parts::view::strips::{self, StripContent};
+use whyslow::parts::view::tui::FirstQuestion;
+use whyslow::parts::view::tui::app::App;
+use whyslow::parts::view::tui::job::Done;
+use whyslow::parts::view::tui::message::UiMessage;
+use whyslow::parts::view::tui::overlay::{Overlay, OverlayPage};
+use whyslow::parts::view::tui::report::AnomalyReport;
+use whyslow::parts::view::tui::theme::ColourDepth;
+use whyslow::parts::view::tui::update::update;
 
 /// The document of `diff --json`.
 fn diff(app: &App) -> Value {
@@ -113,7 +113,7 @@ fn sample_executions_equal_those_of_the_diff() {
     let Some(Overlay::Page { page: OverlayPage::Details { details, .. }, .. }) = session.app.overlays.last() else {
         panic!("no details")
     };
-    let whyslow::view::tui::details::Details::Context { samples, path, .. } = details.as_ref() else {
+    let whyslow::parts::view::tui::details::Details::Context { samples, path, .. } = details.as_ref() else {
         panic!("a range")
     };
     let model = session.app.model.clone().unwrap();
@@ -249,7 +249,7 @@ fn data_quality_equals_info_and_explain() {
 fn data_quality_of_an_archive_names_what_it_lacks_before_executions_are_compared() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/archives/late_sender/trace/traces.otf2");
     let archive = Argument::new(path);
-    let opened = whyslow::session::Session::open(&[archive], &OpenOptions::default(), &Ctx::new(1)).unwrap();
+    let opened = whyslow::parts::session::Session::open(&[archive], &OpenOptions::default(), &Ctx::new(1)).unwrap();
     let mut session = Session::beginning(120, 60, ColourDepth::True, FirstQuestion::Patterns);
     session.mined();
     let report = AnomalyReport::new(Anomalies::default(), Notices::default()).with_recorded(opened.recorded());

@@ -1,7 +1,7 @@
 //! Future actions of the machine, in order of time.
 
 use super::interrupts::Interrupt;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// A future action.
 pub(super) enum Action {

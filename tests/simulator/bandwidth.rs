@@ -9,7 +9,7 @@
 use super::interrupts::Interrupt;
 use super::truth::What;
 use super::{Action, Machine, Process, SLICE, State};
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// What a CPU takes at a time.
 const PORTION: Ns = 5_000_000;

@@ -7,7 +7,7 @@ use super::system_calls::{call, descriptor, system_call};
 use super::truth::What;
 use super::{Action, Channel, Disk, Machine, Mutex, State, interrupts::Interrupt};
 use std::rc::Rc;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// A disk request.
 pub(super) struct Request {

@@ -12,7 +12,7 @@ use super::plants::Plant;
 use super::program::Program;
 use super::rests::Late;
 use super::{Channel, Disk, Machine, Mutex, Op, Process, Random, World, turns};
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 const MS: Ns = 1_000_000;
 /// One request in so many does what the plant of its own work is.

@@ -6,7 +6,7 @@ use super::truth::What;
 use super::{Action, Machine};
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// An interrupt.
 #[derive(Clone, Copy, Debug)]

@@ -52,8 +52,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 use truth::{Schedule, What};
-use whyslow::base::time::Ns;
-use whyslow::model::environment::EnvironmentLine;
+use whyslow::parts::base::time::Ns;
+use whyslow::parts::model::environment::EnvironmentLine;
 
 pub use program::{Op, turns};
 pub use random::Random;

@@ -6,7 +6,7 @@ use super::random::Random;
 use super::{Channel, Disk, Mutex, Process};
 use std::borrow::Cow;
 use std::rc::Rc;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// A program: its operations for each turn (counted from 0), `None` when it ends.
 pub type Program = Box<dyn FnMut(&mut Random, u64) -> Option<Vec<Op>>>;

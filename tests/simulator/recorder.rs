@@ -16,8 +16,8 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use whyslow::base::time::Ns;
-use whyslow::model::environment::ENVIRONMENT_FILE;
+use whyslow::parts::base::time::Ns;
+use whyslow::parts::model::environment::ENVIRONMENT_FILE;
 
 /// The address of the program in every process.
 pub const BASE: u64 = 0x5555_5555_0000;

@@ -4,7 +4,7 @@
 use super::ctf_writer::Value;
 use super::interrupts::Interrupt;
 use super::{Action, Machine};
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// One wake-up in so many is late.
 const RARE: usize = 16;

@@ -2,8 +2,8 @@
 //! and the time that was taken from CPUs, a line each second (four in the first one).
 
 use super::{Action, Machine};
-use whyslow::base::time::Ns;
-use whyslow::model::environment::{
+use whyslow::parts::base::time::Ns;
+use whyslow::parts::model::environment::{
     CPU_GROUP, CPUS_ALLOWED, EnvironmentClocks, EnvironmentLine, NR_THROTTLED, PERIOD_US, PRIORITY, QUOTA_US, STEAL_MS,
     SampledTable, SampledValue, SampledValues, THROTTLED_US,
 };

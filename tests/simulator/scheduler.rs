@@ -6,7 +6,7 @@ use super::truth::What;
 use super::{Action, Machine, SLICE, State};
 use std::borrow::Cow;
 use std::rc::Rc;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// As `prev_state` has them.
 pub(super) const READY: i64 = 0;

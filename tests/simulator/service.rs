@@ -4,7 +4,7 @@
 use super::plants::Plant;
 use super::program::Program;
 use super::{Channel, Disk, Machine, Mutex, Op, Process, Random, World, turns};
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// Shared by the parts of the service.
 #[derive(Clone, Copy)]

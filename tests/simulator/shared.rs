@@ -2,7 +2,7 @@
 
 use super::{Action, Channel, ChannelState, Disk, DiskState, Machine, Mutex, MutexState, ctf_writer, interrupts};
 use std::collections::VecDeque;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 impl Machine {
     /// A lock; an unlock hands it to the first thread that waits.

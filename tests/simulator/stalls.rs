@@ -6,7 +6,7 @@ use super::interrupts::Interrupt;
 use super::program::{Carrier, Reason, Step};
 use super::truth::What;
 use super::{Action, Machine, Process};
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// A CPU's slowness at its highest frequency.
 pub(super) const TENTHS: Ns = 10;

@@ -4,7 +4,7 @@ use super::World;
 use super::ctf_writer::{Event, Task, Value};
 use std::borrow::Cow;
 use std::rc::Rc;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// The events of a world; the last one leaves the tracer's CPU idle.
 pub(super) fn state_dump(world: &World) -> Vec<Event> {

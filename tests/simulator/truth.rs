@@ -10,7 +10,7 @@ use super::ctf_writer::Task;
 use super::program::{Carrier, Reason};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// The state of a thread from some time on.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::rc::Rc;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// Time and bytes of an event.
 type Record = (Ns, Vec<u8>);

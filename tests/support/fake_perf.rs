@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use whyslow::record::capabilities::{Capabilities, Tool};
-use whyslow::record::plan::{PlanUse, plan};
-use whyslow::record::{self, RecordingProgress, RecordingRequest};
+use whyslow::parts::record::capabilities::{Capabilities, Tool};
+use whyslow::parts::record::plan::{PlanUse, plan};
+use whyslow::parts::record::{self, RecordingProgress, RecordingRequest};
 
 /// Events of a usual kernel.
 pub fn events() -> BTreeSet<String> {

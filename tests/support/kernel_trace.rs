@@ -6,7 +6,7 @@
 use super::ctf_writer::{Channel, Context, Event, Task, Tcp, TraceWriter, Value};
 use std::path::Path;
 use std::rc::Rc;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// A trace in the making; its events carry the context `tid`.
 pub struct KernelTrace {

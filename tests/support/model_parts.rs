@@ -2,9 +2,9 @@
 //! interface build their models from these.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use whyslow::model::context::{ContextId, Frame, FrameKind};
-use whyslow::model::wait_kind::WaitKind;
-use whyslow::model::{Model, ThreadInfo, ThreadInfoId};
+use whyslow::parts::model::context::{ContextId, Frame, FrameKind};
+use whyslow::parts::model::wait_kind::WaitKind;
+use whyslow::parts::model::{Model, ThreadInfo, ThreadInfoId};
 
 /// The thread with these names and numbers, added where the model does not have it yet.
 pub fn thread(model: &mut Model, host: &str, (process, pid): (&str, i32), (thread, tid): (&str, i32)) -> ThreadInfoId {

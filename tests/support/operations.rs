@@ -4,16 +4,16 @@
 //! nanoseconds since the origin of the rank's clock.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use whyslow::analysis::patterns::PatternAnalysis;
-use whyslow::base::ctx::Ctx;
-use whyslow::base::time::{Ns, Timestamp};
-use whyslow::event::operation::{
+use whyslow::parts::analysis::patterns::PatternAnalysis;
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::time::{Ns, Timestamp};
+use whyslow::parts::event::operation::{
     CollectiveInstance, CollectiveKind, Message, Operation, OperationKind, OperationPlace, Operations, Sequence,
 };
-use whyslow::explain::anomalies;
-use whyslow::model::anomalies::Anomalies;
-use whyslow::model::carrier::Carrier;
-use whyslow::model::settings::Settings;
+use whyslow::parts::explain::anomalies;
+use whyslow::parts::model::anomalies::Anomalies;
+use whyslow::parts::model::carrier::Carrier;
+use whyslow::parts::model::settings::Settings;
 
 pub const MS: Ns = 1_000_000;
 pub const US: Ns = 1_000;

@@ -9,11 +9,11 @@
 //! - *eSHT*: a sibling begins with its first interval, so siblings overlap and the tree stays packed.
 
 use super::random::Random;
-use whyslow::base::ctx::{Cancelled, Ctx};
-use whyslow::base::time::{Ns, Span, Timestamp};
-use whyslow::state::history::columns::{Bounds, Columns};
-use whyslow::state::history::interval::{Interval, Run};
-use whyslow::state::history::tree::{Packing, Shape, Tree};
+use whyslow::parts::base::ctx::{Cancelled, Ctx};
+use whyslow::parts::base::time::{Ns, Span, Timestamp};
+use whyslow::parts::state::history::columns::{Bounds, Columns};
+use whyslow::parts::state::history::interval::{Interval, Run};
+use whyslow::parts::state::history::tree::{Packing, Shape, Tree};
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,8 +87,8 @@ fn node(packing: &mut Packing, open: Open) -> u32 {
 /// The interval model of [002] Fig. 4.6, by increasing end: every attribute's life is cut into `each` equal intervals,
 /// those of different attributes are shifted evenly, attributes are shuffled.
 pub fn model(attributes: u32, each: u32) -> impl Iterator<Item = Interval> {
-    use whyslow::state::attributes::AttributeId;
-    use whyslow::state::history::interval::StateValue;
+    use whyslow::parts::state::attributes::AttributeId;
+    use whyslow::parts::state::history::interval::StateValue;
     const STEP: Ns = 1000;
     let shuffled = shuffled(attributes);
     let period = Ns::from(attributes) * STEP;

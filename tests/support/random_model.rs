@@ -3,14 +3,14 @@
 
 use super::model_parts;
 use super::random::Random;
-use whyslow::base::notice::Notice;
-use whyslow::base::time::{Span, Timestamp};
-use whyslow::model::column_values::ColumnValues;
-use whyslow::model::context::{ContextId, Frame, FrameKind};
-use whyslow::model::execution::ContextTime;
-use whyslow::model::metric::{ABSENT, Column, Metric};
-use whyslow::model::wait_kind::WaitKind;
-use whyslow::model::{Model, ThreadInfoId, TraceId, TraceInfo, TraceLevel};
+use whyslow::parts::base::notice::Notice;
+use whyslow::parts::base::time::{Span, Timestamp};
+use whyslow::parts::model::column_values::ColumnValues;
+use whyslow::parts::model::context::{ContextId, Frame, FrameKind};
+use whyslow::parts::model::execution::ContextTime;
+use whyslow::parts::model::metric::{ABSENT, Column, Metric};
+use whyslow::parts::model::wait_kind::WaitKind;
+use whyslow::parts::model::{Model, ThreadInfoId, TraceId, TraceInfo, TraceLevel};
 
 /// Times of an execution in up to six contexts.
 fn own_times(random: &mut Random, nodes: &[ContextId]) -> Vec<ContextTime> {

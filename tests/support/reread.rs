@@ -8,8 +8,8 @@
 use super::ctf_writer::{Event, Task, Tcp, Value};
 use std::path::Path;
 use std::rc::Rc;
-use whyslow::input::record::{ClassId, FieldPath, Projection, Scope, StreamId, Value as Read};
-use whyslow::input::trace::Trace;
+use whyslow::parts::input::record::{ClassId, FieldPath, Projection, Scope, StreamId, Value as Read};
+use whyslow::parts::input::trace::Trace;
 
 const CONTEXTS: [&str; 7] = ["tid", "pid", "ppid", "vtid", "vpid", "procname", "callstack_user"];
 const HEADER: [&str; 7] = [

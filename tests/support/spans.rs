@@ -1,7 +1,7 @@
 //! Moments and spans from whole nanoseconds since the origin, as tests write times.
 #![allow(dead_code)]
 
-use whyslow::base::time::{Ns, Span, Timestamp};
+use whyslow::parts::base::time::{Ns, Span, Timestamp};
 
 /// The span from `start` to `end`.
 pub fn span(start: Ns, end: Ns) -> Span {

@@ -66,9 +66,9 @@ fn idle_kernel_thread_waits_and_does_not_end() {
 
 /// The number of threads that a recording has: one of an id that ended and began again counts twice.
 fn threads(bytes: &[u8]) -> usize {
-    use whyslow::base::ctx::Ctx;
-    use whyslow::input::{Argument, Opened, open};
-    use whyslow::state::kernel::{Options, record};
+    use whyslow::parts::base::ctx::Ctx;
+    use whyslow::parts::input::{Argument, Opened, open};
+    use whyslow::parts::state::kernel::{Options, record};
     let file = super::written("a", bytes);
     let Ok(Opened::Traces(sources)) = open(&[Argument::new(file.path.clone())], &Ctx::new(1)) else {
         panic!("not opened")

@@ -17,23 +17,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use whyslow::analysis::usage::Usage;
-use whyslow::base::budget::Budget;
-use whyslow::base::ctx::{Cancelled, Ctx};
-use whyslow::base::heap::MemoryPart;
-use whyslow::base::notice::Notice;
-use whyslow::base::spill::SpillFile;
-use whyslow::event::task::{Delimiter, Pairing, TaskDefinition};
-use whyslow::input::{Argument, Opened, Source, Trace, count, open};
-use whyslow::reading::bind::Focus;
-use whyslow::reading::chunks::ChunkTarget;
-use whyslow::reading::engine::{ChunkStart, ChunkStep, EngineOptions, Hooks};
-use whyslow::state::history::History;
-use whyslow::state::history::lines::{Longest, Time};
-use whyslow::state::history::tree::Tree;
-use whyslow::state::kernel::{Options, RowsBy, record};
-use whyslow::state::timeline::{Tables, Timeline, TimelineDraft};
-use whyslow::view::stats::StatsTable;
+use whyslow::parts::analysis::usage::Usage;
+use whyslow::parts::base::budget::Budget;
+use whyslow::parts::base::ctx::{Cancelled, Ctx};
+use whyslow::parts::base::heap::MemoryPart;
+use whyslow::parts::base::notice::Notice;
+use whyslow::parts::base::spill::SpillFile;
+use whyslow::parts::event::task::{Delimiter, Pairing, TaskDefinition};
+use whyslow::parts::input::{Argument, Opened, Source, Trace, count, open};
+use whyslow::parts::reading::bind::Focus;
+use whyslow::parts::reading::chunks::ChunkTarget;
+use whyslow::parts::reading::engine::{ChunkStart, ChunkStep, EngineOptions, Hooks};
+use whyslow::parts::state::history::History;
+use whyslow::parts::state::history::lines::{Longest, Time};
+use whyslow::parts::state::history::tree::Tree;
+use whyslow::parts::state::kernel::{Options, RowsBy, record};
+use whyslow::parts::state::timeline::{Tables, Timeline, TimelineDraft};
+use whyslow::parts::view::stats::StatsTable;
 
 fn load(path: &Path) -> Vec<Source> {
     let argument = Argument::new(path.to_owned());
@@ -72,10 +72,11 @@ fn tasks() -> Vec<TaskDefinition> {
 
 /// All of it as text, in which equal recordings are equal.
 fn text(recording: &Timeline, notices: &[String]) -> String {
-    let names: Vec<&str> =
-        (0..recording.names().len()).map(|i| recording.names().get(whyslow::base::names::NameId::at(i))).collect();
+    let names: Vec<&str> = (0..recording.names().len())
+        .map(|i| recording.names().get(whyslow::parts::base::names::NameId::at(i)))
+        .collect();
     let stacks: Vec<&[u64]> = (0..recording.stacks().len())
-        .map(|i| recording.stacks().get(whyslow::event::stack::RawStackId::at(i)))
+        .map(|i| recording.stacks().get(whyslow::parts::event::stack::RawStackId::at(i)))
         .collect();
     // All fields by name: a new field of a recording is to be compared as well.
     let TimelineDraft { tables, threads, cpus, disk, services, marks, page_faults, counters } =
@@ -129,7 +130,7 @@ fn results(sources: &[Source], engine: EngineOptions, seal_every: usize, rows_by
     assert_eq!(tree.check(), Ok(()));
     let paths: Vec<String> = history.attributes.ids().map(|id| history.attributes.path_of(id)).collect();
     let words: Vec<&str> =
-        (0..history.texts.len()).map(|i| history.texts.get(whyslow::base::names::NameId::at(i))).collect();
+        (0..history.texts.len()).map(|i| history.texts.get(whyslow::parts::base::names::NameId::at(i))).collect();
     let summary = history.summary(work).unwrap();
     let longest = Time::Longest(Longest { span: history.window(), count: 1 << 20, value: None });
     let longest = history.lines("threads/*/state", &longest, &work.cancel).unwrap();
@@ -356,8 +357,8 @@ fn usage_equals_the_kernel_machine() {
         let mut threads: std::collections::BTreeMap<(i32, i32), i64> = Default::default();
         let mut cpus = Vec::new();
         let draft = TimelineDraft::of(&recording);
-        for whyslow::state::timeline::CpuTimeline { cpu, runs, .. } in &draft.cpus {
-            let idle = |run: &&whyslow::state::timeline::CpuRun| recording.threads()[run.thread.index()].idle;
+        for whyslow::parts::state::timeline::CpuTimeline { cpu, runs, .. } in &draft.cpus {
+            let idle = |run: &&whyslow::parts::state::timeline::CpuRun| recording.threads()[run.thread.index()].idle;
             for run in runs.iter().filter(|run| !idle(run)) {
                 let thread = &recording.threads()[run.thread.index()];
                 *threads.entry((thread.pid, thread.tid)).or_default() += run.span.len();
@@ -373,7 +374,7 @@ fn usage_equals_the_kernel_machine() {
         let mut moved: std::collections::BTreeMap<i32, [u64; 4]> = Default::default();
         for thread in &draft.threads {
             for call in &thread.rows.calls {
-                use whyslow::event::transfer::{Transfer, transfer};
+                use whyslow::parts::event::transfer::{Transfer, transfer};
                 let (Some(ret), Some(way)) = (call.ret, transfer(recording.names().get(call.name))) else { continue };
                 let sums = moved.entry(thread.thread.pid).or_default();
                 let at = if way == Transfer::Read { 0 } else { 2 };

@@ -1,8 +1,8 @@
 //! Chunks of two events: nearly everything that an event needs is in an earlier chunk.
 
 use super::*;
-use whyslow::base::time::Timestamp;
-use whyslow::dump;
+use whyslow::parts::base::time::Timestamp;
+use whyslow::parts::dump;
 
 /// Cutting costs a chunk for two events, and each chunk reads its packets from their beginning.
 const MOST_EVENTS: usize = 3200;
@@ -44,7 +44,7 @@ fn results_do_not_depend_on_chunks_of_two_events() {
         let sources = load(&path);
         // Recordings whose packets name no times are not cut.
         let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-        let chunks = whyslow::reading::chunks::cut(&traces, ChunkTarget::Packet, 1).len();
+        let chunks = whyslow::parts::reading::chunks::cut(&traces, ChunkTarget::Packet, 1).len();
         cut += usize::from(check_chunks_of_two(&path.display().to_string(), &sources) && chunks > 1);
     }
     assert!(cut >= 6, "{cut}");

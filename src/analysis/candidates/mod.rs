@@ -15,7 +15,7 @@ mod loops;
 mod programs;
 mod tails;
 
-pub use loops::{LoopSites, loops};
+pub use loops::loops;
 pub use programs::{Programs, Rank};
 pub use tails::{Candidate, program_task};
 

@@ -9,7 +9,7 @@ use crate::base::names::NameId;
 use crate::base::search::partition_point_near;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::call_path::CallSites;
-use crate::event::operation::{NO_PATH, Operation, OperationPlace, Operations};
+use crate::event::operation::{NO_PATH, Operation, Operations};
 use crate::model::event_kind::EventKind;
 
 /// An activity by name, the same on all streams.
@@ -68,11 +68,6 @@ impl<'a> Streams<'a> {
     #[inline]
     pub fn common(&self, stream: u32, local: Timestamp) -> Timestamp {
         self.clocks.get(stream as usize).map_or(local, |c| c.common(local))
-    }
-
-    /// When an operation began, on the common time line.
-    pub fn start(&self, place: OperationPlace) -> Timestamp {
-        self.operations.get(place).map_or(Timestamp::ZERO, |o| self.common(place.stream, o.start))
     }
 
     /// The call path of an event; the outermost where it is unknown.

@@ -182,6 +182,7 @@ pub fn function_names(path: &Path) -> io::Result<Vec<String>> {
 }
 
 /// The symbols at each of `addresses`; the error is that of opening or reading a file.
+#[cfg(not(program))]
 pub fn symbols_at(
     main: &Path,
     debug: Option<&Path>,

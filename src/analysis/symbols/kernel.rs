@@ -58,12 +58,7 @@ impl KernelSymbols {
         self.symbols.is_sorted_by_key(|symbol| symbol.address)
     }
 
-    /// Read one or more symbol lists. Other lines are skipped.
-    pub fn read<'a>(files: impl IntoIterator<Item = &'a Path>) -> io::Result<Self> {
-        KernelSymbols::of(files, &[])
-    }
-
-    /// The same, with lists from inside recordings.
+    /// Read symbol lists, and those from inside recordings. Other lines are skipped.
     pub fn of<'a>(files: impl IntoIterator<Item = &'a Path>, recorded: &[Arc<[u8]>]) -> io::Result<Self> {
         let mut symbols = Vec::new();
         let mut scheduler = 0..0;
@@ -263,7 +258,7 @@ mod tests {
     fn symbols(text: &str) -> KernelSymbols {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
-        KernelSymbols::read([file.path()]).unwrap()
+        KernelSymbols::of([file.path()], &[]).unwrap()
     }
 
     #[test]

@@ -16,7 +16,6 @@ use crate::base::time::{Ns, Timestamp};
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, Kind};
 use crate::input::Trace;
-pub use crate::model::usage::Moved;
 use crate::model::usage::{CpuUse, IoUse, ThreadUse};
 use crate::reading::bind::{Binding, Focus};
 use crate::reading::chunks::Chunk;

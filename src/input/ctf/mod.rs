@@ -42,13 +42,12 @@ mod trace;
 mod tsdl;
 mod want;
 
-pub use decode::{DecodeError, DecodeErrorKind, Sink};
+pub use decode::Sink;
 pub use directory::Directory;
-pub use error::{Construct, MetadataTextError, TextPlace};
-pub use metadata::{MetadataFileError, MetadataPacketError};
+pub use metadata::MetadataFileError;
 pub use open::{OpenDepth, Opening, open_all};
 pub use plan::CtfPlan;
 pub use reader::CtfReader;
 pub use real::Real;
-pub use steps::{ElementFormat, FieldNode, FieldShape, NumberFormat, RangeLabels};
+pub use steps::{ElementFormat, FieldNode, FieldShape, NumberFormat};
 pub use trace::CtfTrace;

@@ -20,14 +20,12 @@ mod records;
 mod written;
 
 pub use account::CountedArchive;
-pub use anchor::{Anchor, ArchiveError, ArchiveVersion, find};
+pub use anchor::{Anchor, ArchiveError, find};
 pub use classes::class_name;
 pub use clock::LocalClock;
-pub use definitions::{
-    CallingContext, CommunicatorMembers, Definitions, Location, LocationId, LocationKind, RegionDefinition,
-};
+pub use definitions::{CommunicatorMembers, Definitions, Location, LocationId, LocationKind, RegionDefinition};
 pub use events::EventReader;
-pub use named::{MetricMember, MetricMode, NameTables, TaskAttributes, WindowDefinition};
+pub use named::{MetricMode, TaskAttributes};
 pub use records::{
     AttributeValue, CreatedThread, Envelope, EventAttribute, EventRecord, MetricValue, ParameterValue, RmaLock,
     TaskKey, TimedRecord,

@@ -320,11 +320,6 @@ impl Header {
         self.attrs.push(attr);
         Some(())
     }
-
-    /// A member of the environment.
-    pub fn environment(&self, name: &str) -> Option<&str> {
-        self.environment.iter().find(|(n, _)| *n == name).map(|(_, value)| value.as_str())
-    }
 }
 
 fn words(bytes: &[u8], byte_order: ByteOrder) -> Vec<u64> {

@@ -54,7 +54,7 @@ pub use span_file::{KernelOfSpans, SpanFile};
 use spans::Spans;
 use std::io::{BufReader, Read};
 use std::path::Path;
-pub use storage::{RecordWalk, TranslatedStorage};
+pub use storage::TranslatedStorage;
 pub use thread_runs::{CpuSwitch, ThreadRuns};
 use translation::Translation;
 

@@ -82,11 +82,6 @@ impl EnvironmentSampler {
         }
     }
 
-    /// One more process whose descendants are sampled, too.
-    pub fn add(&mut self, pid: u32) {
-        self.processes.pids.push(pid);
-    }
-
     /// What has changed since the line before.
     pub fn next_line(&mut self) -> EnvironmentLine {
         let now = self.sample();
@@ -147,11 +142,6 @@ impl<W: Write> EnvironmentFile<W> {
     /// Into any writer.
     pub fn with(file: W, sampler: EnvironmentSampler) -> EnvironmentFile<W> {
         EnvironmentFile { sampler, file, began: Instant::now(), first: 0, last: Duration::ZERO, written: 0 }
-    }
-
-    /// Sample another process and its descendants, too.
-    pub fn add(&mut self, pid: u32) {
-        self.sampler.add(pid);
     }
 
     /// Write a line if one is due; `interval` is the time between two, after the first ones.

@@ -250,11 +250,6 @@ impl HistoryFile {
         &self.path
     }
 
-    /// Bytes of the file.
-    pub fn length(&self) -> u64 {
-        self.length
-    }
-
     /// The bytes of a section, whose checksum is right.
     pub fn section(&self, name: SectionName) -> Result<Vec<u8>, HistoryFileError> {
         let section = self.find(name)?;

@@ -11,7 +11,7 @@ use super::History;
 use super::interval::{Interval, StateValue};
 use super::search::{When, Which};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
-use crate::base::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
+use crate::base::spans::{SpanStore, StoredSpan};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::state::attributes::AttributeId;
 use crate::state::summary::most;
@@ -162,7 +162,7 @@ impl History {
             let held = vec![Held { span: interval.span, value: Some(interval.value) }];
             Some(HistoryLine { attribute: interval.attribute, held })
         };
-        Ok(segments.iter(SpanOrder::Duration, Direction::Down, *span).take(*count).filter_map(line).collect())
+        Ok(segments.longest(*span).take(*count).filter_map(line).collect())
     }
 
     /// Add `own`, all intervals within `span`, and the unknown spans between them to `line`.

@@ -54,6 +54,6 @@ mod worker_rows;
 #[cfg(test)]
 mod seal_tests;
 
-pub use handlers::{Handlers, HandlersError};
+pub use handlers::Handlers;
 pub use machine::Machine;
 pub use record::{Options, RowsBy, record};

@@ -58,7 +58,8 @@ pub enum RowsBy {
     WhoIsFree,
     /// Workers.
     Workers,
-    /// The machine, which steps through all events.
+    /// The machine, which steps through all events: for tests and benchmarks alone.
+    #[cfg_attr(program, allow(dead_code))]
     Machine,
 }
 

@@ -21,6 +21,7 @@ pub(in crate::state) struct CounterStore {
 
 impl CounterStore {
     /// The counter with all its values.
+    #[cfg(not(program))]
     pub fn to_counter(&self) -> Counter {
         let values = (0..self.owners.len()).flat_map(|line| self.values.line(line).all()).collect();
         Counter { name: self.name, values }

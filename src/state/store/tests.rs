@@ -11,11 +11,11 @@ use super::whole::StoreError;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::event::descriptor::NamedDescriptor;
-use crate::event::stack::{RawStackId, StackOrigin};
+use crate::event::stack::{RawStackId, SampleWeight, StackOrigin};
 use crate::state::questions::Family;
 use crate::state::timeline::{
-    Call, CounterOwner, CounterValue, DiskRequest, HostId, Mark, MarkField, PageFault, SampleWeight, Segment,
-    SegmentKind, Service, StackSample, ThreadId, Waker,
+    Call, CounterOwner, CounterValue, DiskRequest, HostId, Mark, MarkField, PageFault, Segment, SegmentKind, Service,
+    StackSample, ThreadId, Waker,
 };
 use proptest::prelude::*;
 

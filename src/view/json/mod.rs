@@ -15,7 +15,6 @@ mod samples;
 mod timeline;
 mod tree;
 
-pub use samples::sampled;
 pub use tree::largest;
 
 use super::diff_parts::DiffParts;
@@ -144,6 +143,7 @@ pub fn diff(model: &Model, c: &Comparison, parts: &DiffParts<'_>, max_nodes: Opt
 
 #[cfg(test)]
 mod tests {
+    use super::samples::sampled;
     use super::*;
     use crate::base::ctx::Ctx;
     use crate::compare::{ComparisonRequest, compare, scenario};

@@ -67,7 +67,7 @@ pub mod widget;
 
 pub use event_loop::run;
 pub use job::Exported;
-pub use setup::{Backend, FirstQuestion, Setup, UiOptions};
+pub use setup::{Backend, FirstQuestion, UiOptions};
 
 /// Restore the terminal, if it was taken over. Does not wait and allocates nothing.
 pub fn give_back() {

@@ -4,7 +4,7 @@ use super::ctf_writer::{Event, Task, Tcp, Value};
 use super::{Case, Line, START};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// A CPU, the time from which the tracer discarded events there, and how many.
 type Discarded = (u32, Ns, u64);

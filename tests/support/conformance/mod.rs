@@ -10,7 +10,7 @@ use super::ctf_writer;
 use ctf_writer::{Channel, Context, TraceWriter};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// The time 0 of every case, on the clock of its traces: a second.
 pub const START: Ns = 1_000_000_000;

@@ -5,7 +5,7 @@
 
 use super::super::random::Random;
 use super::{Channel, Record};
-use whyslow::base::time::Ns;
+use whyslow::parts::base::time::Ns;
 
 /// Events in a packet.
 const PACKET: usize = 500;

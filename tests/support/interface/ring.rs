@@ -2,9 +2,9 @@
 
 use super::START;
 use super::random::Random;
-use whyslow::base::time::Timestamp;
-use whyslow::event::operation::{Message, Operation, OperationKind, OperationPlace, Operations, Sequence};
-use whyslow::model::carrier::Carrier;
+use whyslow::parts::base::time::Timestamp;
+use whyslow::parts::event::operation::{Message, Operation, OperationKind, OperationPlace, Operations, Sequence};
+use whyslow::parts::model::carrier::Carrier;
 
 /// Ranks in a ring, each receiving from the one before: once one computes too long, twice another is interrupted.
 pub fn ring(ranks: u32, turns: u64) -> Operations {

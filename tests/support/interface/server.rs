@@ -3,18 +3,18 @@
 
 use super::model_parts;
 use super::random::Random;
-use whyslow::base::notice::Notice;
-use whyslow::base::time::{Span, Timestamp};
-use whyslow::model::carrier::Carrier;
-use whyslow::model::column_values::ColumnValues;
-use whyslow::model::context::ContextId;
-use whyslow::model::execution::{ContextTime, ExecutionId};
-use whyslow::model::execution_timeline::{
+use whyslow::parts::base::notice::Notice;
+use whyslow::parts::base::time::{Span, Timestamp};
+use whyslow::parts::model::carrier::Carrier;
+use whyslow::parts::model::column_values::ColumnValues;
+use whyslow::parts::model::context::ContextId;
+use whyslow::parts::model::execution::{ContextTime, ExecutionId};
+use whyslow::parts::model::execution_timeline::{
     ExecutionTimeline, TimelineEvent, TimelineEventKind, TimelineSegment, TimelineThread, TimelineWait,
 };
-use whyslow::model::metric::{Column, Metric};
-use whyslow::model::wait_kind::WaitKind;
-use whyslow::model::{Model, ThreadInfoId, TraceId, TraceInfo, TraceLevel};
+use whyslow::parts::model::metric::{Column, Metric};
+use whyslow::parts::model::wait_kind::WaitKind;
+use whyslow::parts::model::{Model, ThreadInfoId, TraceId, TraceInfo, TraceLevel};
 
 /// The name of the made-up host.
 const HOST: &str = "db3";

@@ -6,9 +6,9 @@
 use super::{ArchiveWriter, Events};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use whyslow::base::names::NameId;
-use whyslow::event::operation::{CollectiveKind, OperationPlace, Operations};
-use whyslow::model::carrier::Carrier;
+use whyslow::parts::base::names::NameId;
+use whyslow::parts::event::operation::{CollectiveKind, OperationPlace, Operations};
+use whyslow::parts::model::carrier::Carrier;
 
 /// OTF2's number of a collective operation of this shape, and its root.
 fn collective(exchange: CollectiveKind) -> (u8, Option<u32>) {
