@@ -74,7 +74,6 @@ pub fn called(timeline: &Timeline, begin: MarkRow) -> Option<CalledFunction> {
     Some(CalledFunction { host: thread.host, pid: thread.pid, address: begin.key? })
 }
 
-/// Names of functions.
 #[derive(Clone, Debug, Default)]
 pub struct FunctionNames(BTreeMap<CalledFunction, String>);
 

@@ -17,7 +17,6 @@ HopId, }
 pub struct Hop {
     /// The victim; `None` for the execution's own thread.
     pub above: Option<HopId>,
-    /// The thread.
     pub thread: ThreadId,
     /// The carrier of the delay; without meaning for the execution's own thread.
     pub carrier: Carrier,

@@ -135,7 +135,6 @@ pub fn mark(
 pub enum ExecutionEnd {
     /// Its beginning.
     Begin,
-    /// Its end.
     End,
 }
 

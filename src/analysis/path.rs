@@ -38,9 +38,7 @@ pub enum Entered {
 /// nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathSegment {
-    /// The thread.
     pub thread: ThreadId,
-    /// When.
     pub span: Span,
     /// Its state.
     pub kind: SegmentKind,

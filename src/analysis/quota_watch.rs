@@ -57,7 +57,6 @@ enum QuotaGroup {
 /// The quota of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaPhase {
-    /// Its period.
     pub period: Ns,
     /// The ends of waits, as times since a multiple of the period: the first of them.
     start: Ns,

@@ -30,7 +30,6 @@ pub(super) struct FutexWait {
     cpu: u32,
 }
 
-/// A process.
 type Process = (HostId, i32);
 
 /// Who woke threads that waited at a place, directly: process and stack of the waits, and the waker's name.

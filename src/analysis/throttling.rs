@@ -57,7 +57,6 @@ pub fn is_frozen_in<'n>(mut functions: impl Iterator<Item = &'n str>) -> bool {
 /// What a group's quota did in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaTotal {
-    /// The quota.
     pub quota: CpuQuota,
     /// Periods in which it was used up.
     pub times: u64,

@@ -71,7 +71,6 @@ impl BlockRoom {
     }
 }
 
-/// The blocks.
 #[derive(Debug)]
 pub struct BlockList {
     blocks: Vec<Block>,

@@ -91,7 +91,6 @@ impl Mapped {
         Ok(Mapped(Source::Copy(bytes)))
     }
 
-    /// All of it.
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
             Source::Map(map) => &map.bytes,
@@ -196,7 +195,6 @@ static GUARDS: AtomicPtr<Guard> = AtomicPtr::new(null_mut());
 /// Held while a guard is taken or added.
 static TAKING: Mutex<()> = Mutex::new(());
 
-/// All guards.
 fn guards() -> impl Iterator<Item = &'static Guard> {
     #[allow(unsafe_code)]
     // SAFETY: guards are leaked boxes, never freed, and published after they were written.

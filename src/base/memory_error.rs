@@ -13,7 +13,6 @@ pub enum MemoryError {
     /// More was needed.
     #[error("{}", exceeded(*.limit, part_of(.stage)))]
     Exceeded {
-        /// The limit.
         limit: Limit,
         /// The stage of the work.
         stage: &'static str,
@@ -25,7 +24,6 @@ pub enum MemoryError {
         size(*.opened), size(*.buffers), size(*.rows), size(*.leaves), size(*.needed)
     )]
     Parts {
-        /// The limit.
         limit: Limit,
         /// Bytes that the process holds once the traces are open.
         opened: u64,
@@ -44,7 +42,6 @@ pub enum MemoryError {
         subject(*.of), size(*.results), size(*.held), size(*.needed), remedy(*.of)
     )]
     Results {
-        /// The limit.
         limit: Limit,
         /// What they are made of.
         of: ResultsOf,

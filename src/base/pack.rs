@@ -11,7 +11,6 @@ use super::time::Timestamp;
 pub struct Pack(pub Vec<u8>);
 
 impl Pack {
-    /// A number.
     pub fn number(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);
@@ -25,7 +24,6 @@ impl Pack {
         self.number(fold(value));
     }
 
-    /// A moment.
     pub fn moment(&mut self, value: Timestamp) {
         self.signed(value.ns());
     }
@@ -81,7 +79,6 @@ impl<'a> Unpack<'a> {
         self.number().map(unfold)
     }
 
-    /// A moment.
     #[inline]
     pub fn moment(&mut self) -> Option<Timestamp> {
         self.signed().map(Timestamp::new)

@@ -21,7 +21,6 @@ pub struct Rules {
     pub known: Vec<PathBuf>,
     /// Folders in which files are made, replaced and removed.
     pub write: Vec<PathBuf>,
-    /// Terminals.
     pub terminals: Vec<PathBuf>,
 }
 

@@ -49,7 +49,6 @@ impl Extent {
     }
 }
 
-/// The store.
 #[derive(Clone, Debug, Default)]
 pub struct SpanStore {
     /// By start, end, item.

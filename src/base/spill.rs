@@ -78,7 +78,6 @@ struct Extent {
     areas: usize,
 }
 
-/// The file.
 #[derive(Debug)]
 pub struct SpillFile {
     medium: Box<dyn Medium>,

@@ -31,9 +31,7 @@ const RECORDINGS: usize = 100;
 /// A trace as the command line named it, by its absolute path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedTrace {
-    /// Its label.
     pub label: Option<String>,
-    /// Its path.
     pub path: PathBuf,
 }
 
@@ -176,7 +174,6 @@ impl StateFile {
 /// A recording that was open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecentRecording {
-    /// Its traces.
     pub traces: Vec<OpenedTrace>,
     /// When, seconds since 1970.
     pub opened_s: u64,

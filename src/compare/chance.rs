@@ -81,7 +81,6 @@ impl Splits {
 pub struct MemberValue {
     /// Position of the member.
     pub member: u32,
-    /// Its value.
     pub value: u64,
 }
 

@@ -27,7 +27,7 @@ pub enum GroupsOrigin {
 /// One group: the executions that pass all its filters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// The filters.
+    /// An execution belongs to the group if it passes each of them.
     pub filters: Vec<Filter>,
     /// Its executions, ascending.
     pub members: Vec<ExecutionId>,
@@ -53,7 +53,6 @@ pub struct Spread {
 /// A node of the differential tree; nodes are in pre-order, parents before children.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiffNode {
-    /// The context.
     pub context: ContextId,
     /// Position of the parent in [`DiffTree::nodes`].
     pub parent: Option<u32>,
@@ -99,7 +98,7 @@ pub struct Culprit {
     pub tid: Option<i32>,
     /// Thread name.
     pub thread: Option<String>,
-    /// Function.
+    /// The innermost function of the program that it ran or waited in, where a call stack shows one.
     pub function: Option<String>,
     /// Which of several threads of this name it is, where one that waits for it has the same name: `pid 1107`.
     pub which: Option<String>,
@@ -133,7 +132,7 @@ pub struct Cause {
     /// The places of the execution's own thread where that time was spent, the largest first; without those below a
     /// hundredth of it.
     pub places: Vec<ContextId>,
-    /// The culprit.
+    /// The innermost thread and function to blame.
     pub by: Culprit,
     /// Of a cause over several kinds its parts, the largest first; else none.
     pub parts: Vec<CausePart>,
@@ -144,7 +143,6 @@ pub struct Cause {
 /// What a cause over several kinds has of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CausePart {
-    /// The kind.
     pub kind: WaitKind,
     /// Extra nanoseconds per execution.
     pub extra_ns: i64,
@@ -172,7 +170,7 @@ pub enum Basis {
 pub struct Verdict {
     /// The answer passed all controls (PRODUCT.md lists them).
     pub confident: bool,
-    /// Its basis.
+    /// What the sentence is about.
     pub basis: Basis,
     /// The origin of the groups.
     pub groups: GroupsOrigin,
@@ -212,9 +210,9 @@ pub struct SlowKind {
 /// Everything about one pair of groups.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The slow group.
+    /// The executions that are asked about.
     pub slow: Group,
-    /// The fast group.
+    /// Those that they are compared with.
     pub fast: Group,
     /// Difference of the two mean durations, rounded.
     pub extra_ns: i64,

@@ -42,7 +42,6 @@ pub enum Test {
 /// A condition on one metric. `Display` writes it as a user would type it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
-    /// The metric.
     pub metric: Metric,
     /// The values that pass.
     pub test: Test,
@@ -75,17 +74,13 @@ pub enum FilterFault {
     BadValue {
         /// The text in the place of the value.
         value: String,
-        /// The metric.
         metric: String,
         /// The form of a value.
         remedy: &'static str,
     },
     /// Names have no order.
     #[error("{metric} is a name: only `=` and `!=` apply")]
-    NamesHaveNoOrder {
-        /// The metric.
-        metric: String,
-    },
+    NamesHaveNoOrder { metric: String },
     /// `group` only selects the executions that are not in the other group.
     #[error("write `group!=slow` in the fast group or `group!=fast` in the slow one")]
     WrongGroup,

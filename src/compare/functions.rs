@@ -64,11 +64,9 @@ pub struct FrameLevel {
 /// A function between its callers and its callees.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sandwich {
-    /// The function.
     pub function: FunctionDiff,
     /// Its callers, the nearest first: the tree inverted.
     pub callers: FrameLevel,
-    /// Its callees.
     pub callees: FrameLevel,
 }
 

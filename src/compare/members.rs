@@ -52,14 +52,10 @@ pub fn typical(model: &Model, members: &[ExecutionId], like: ExecutionId) -> Opt
 pub enum SelectError {
     /// Both groups are what the other leaves.
     #[error("filter `{filter}`: each group excludes the other: write a condition for one of them")]
-    BothExclude {
-        /// The filter.
-        filter: String,
-    },
+    BothExclude { filter: String },
     /// A group excludes itself.
     #[error("filter `{filter}`: the {group} group cannot exclude itself: name the other group")]
     ExcludesItself {
-        /// The filter.
         filter: String,
         /// `slow` or `fast`.
         group: &'static str,
@@ -69,16 +65,11 @@ pub enum SelectError {
         "filter `{filter}`: the clock of this recording counts from the start of the machine, so it has no times of \
          day: write the time since the first event (`start>1.5s`)"
     )]
-    NoTimeOfDay {
-        /// The filter.
-        filter: String,
-    },
+    NoTimeOfDay { filter: String },
     /// The executions do not have the metric.
     #[error("filter `{filter}`: these executions have no {metric}: {remedy}")]
     NoMetric {
-        /// The filter.
         filter: String,
-        /// The metric.
         metric: String,
         /// Similar metrics, or all.
         remedy: String,

@@ -68,10 +68,7 @@ use members::SelectError;
 pub enum CompareError {
     /// The task has no executions.
     #[error("task {task} has no executions: `whyslow info --full` lists tasks with their counts")]
-    NoExecutions {
-        /// The task.
-        task: String,
-    },
+    NoExecutions { task: String },
     /// A group is empty.
     #[error("the {group} group is empty: {reason}")]
     EmptyGroup {
@@ -91,7 +88,6 @@ pub enum CompareError {
         /// The largest number.
         last: usize,
     },
-    /// Cancelled.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
 }

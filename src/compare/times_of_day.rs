@@ -19,7 +19,6 @@ const DAY: Ns = 86_400 * SECOND;
 /// A time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeOfDay {
-    /// Since midnight.
     since_midnight: Ns,
     /// The unit of the last figure that was typed.
     precision: Ns,

@@ -32,7 +32,6 @@ pub enum Need {
 }
 
 impl Need {
-    /// In words.
     pub fn words(self) -> &'static str {
         match self {
             Need::Switches => "switches",

@@ -48,7 +48,6 @@ pub(super) struct Cut {
     pub(super) key: OrderKey,
     /// The rank of its stream.
     pub(super) rank: usize,
-    /// The position.
     pub(super) resume: StreamPosition,
 }
 

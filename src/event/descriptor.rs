@@ -18,7 +18,6 @@ impl Descriptor {
         number.checked_add(1).and_then(NonZero::new).map(Descriptor)
     }
 
-    /// Its number.
     pub fn number(self) -> u32 {
         self.0.get() - 1
     }
@@ -80,7 +79,6 @@ impl std::fmt::Debug for NamedDescriptor {
 pub enum DescriptorUse {
     /// Reads from it: from a file, a pipe or a socket.
     Read,
-    /// Writes to it.
     Write,
     /// Reads from it as only sockets allow.
     Receive,
@@ -88,7 +86,6 @@ pub enum DescriptorUse {
     Send,
     /// Takes a connection from it; the result is that of a new socket.
     Accept,
-    /// Connects it.
     Connect,
     /// Asks or sets something of it that only sockets have.
     Socket,
@@ -96,7 +93,6 @@ pub enum DescriptorUse {
     File,
     /// Makes another descriptor of the same open file; the result is that one.
     Duplicate,
-    /// Closes it.
     Close,
     /// Closes it and those above it.
     CloseFrom,

@@ -10,7 +10,6 @@ crate::base::names::handle! {
 /// The origin of a trace, known before its events.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceOrigin {
-    /// Its host.
     pub host: HostId,
     /// Its contexts name the thread that runs on the CPU (else it is a user-space trace).
     pub kernel: bool,

@@ -38,7 +38,6 @@ pub enum ImageChange<N = NameId> {
     BuildId {
         /// First address.
         base: u64,
-        /// The id.
         id: Box<[u8]>,
     },
     /// Separate debug file of the image at `base`.

@@ -44,7 +44,6 @@ impl ThreadContextId {
     pub const ABSENT: ThreadContextId = ThreadContextId::from_raw(u32::MAX);
 }
 
-/// One event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
     /// When, on the common time line.
@@ -122,7 +121,6 @@ pub enum Context {
 /// Interrupt vectors of the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vector {
-    /// The local timer.
     LocalTimer,
     /// Another processor asks for something (reschedule, call a function).
     Ipi,
@@ -189,7 +187,6 @@ pub enum Kind {
         cpu: u16,
         /// By which event this is known.
         source: WakeSource,
-        /// Its name.
         name: TextId,
     },
     /// A thread makes another.
@@ -215,30 +212,19 @@ pub enum Kind {
         path: TextId,
     },
     /// A thread ends; it runs until it is switched out.
-    Exit {
-        /// Which.
-        tid: i32,
-    },
+    Exit { tid: i32 },
     /// The id of an ended thread is given back, late.
-    Free {
-        /// Which.
-        tid: i32,
-    },
+    Free { tid: i32 },
     /// A thread leaves its CPU; which one gets it is not recorded.
     Leaves {
-        /// Which.
         tid: i32,
         /// Its state, as in a switch.
         prev_state: u16,
     },
     /// A thread has a CPU again; which one left it is not recorded.
-    Returns {
-        /// Which.
-        tid: i32,
-    },
+    Returns { tid: i32 },
     /// A thread is called otherwise.
     Name {
-        /// Which.
         tid: i32,
         /// Its process; 0 where not recorded.
         pid: i32,
@@ -247,7 +233,6 @@ pub enum Kind {
     },
     /// A thread is put into another run queue.
     Migrate {
-        /// Which.
         tid: i32,
         /// The new run queue.
         cpu: u16,
@@ -258,22 +243,15 @@ pub enum Kind {
         enters: bool,
     },
     /// A soft interrupt is asked for.
-    Raise {
-        /// Which.
-        soft_irq: SoftIrq,
-    },
+    Raise { soft_irq: SoftIrq },
     /// The CPU enters an interrupt context.
     Enter {
-        /// Which.
         context: Context,
         /// Name of the handler.
         name: TextId,
     },
     /// The CPU leaves it.
-    Leave {
-        /// Which.
-        context: Context,
-    },
+    Leave { context: Context },
     /// The running thread enters a system call.
     CallEntry {
         /// `futex`, `read` ...; none for a call of the recorder's probe.
@@ -307,15 +285,9 @@ pub enum Kind {
     /// A packet arrives from a network device.
     Receive(PacketId),
     /// A block request moves on.
-    Block {
-        /// How.
-        step: RequestStep,
-        /// Which.
-        request: RequestId,
-    },
+    Block { step: RequestStep, request: RequestId },
     /// A piece of work for a kernel worker moves on.
     Work {
-        /// How.
         step: WorkStep,
         /// Its address in the kernel.
         address: u64,
@@ -342,7 +314,6 @@ pub enum Kind {
     },
     /// The thread enters or leaves a function.
     Function {
-        /// It enters.
         enters: bool,
         /// The function; 0 where an exit does not say.
         address: u64,
@@ -356,7 +327,6 @@ pub enum Kind {
     Counter {
         /// Name of the context.
         name: TextId,
-        /// Value.
         value: u64,
     },
     /// The running thread touched a page that was not there.

@@ -64,7 +64,6 @@ impl Operation {
 /// A metric of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Readings {
-    /// Its name.
     pub name: NameId,
     /// Values are totals since the beginning; else each is a measurement of its own.
     pub counts: bool,

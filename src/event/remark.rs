@@ -100,7 +100,6 @@ pub enum RemarkKind {
     Priority(Priority),
     /// The kernel begins to work for the thread.
     Begins(KernelWork),
-    /// It ends.
     Ends(KernelWork),
     /// The thread sends a signal that stops the thread or process of this id.
     Stops(i32),
@@ -122,9 +121,7 @@ pub enum RemarkKind {
 /// A remark on a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// When.
     pub time: Timestamp,
-    /// The host.
     pub host: HostId,
     /// The CPU of the event.
     pub cpu: u32,

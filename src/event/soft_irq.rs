@@ -5,7 +5,6 @@
 pub enum SoftIrq {
     /// Tasklets of high priority.
     Hi,
-    /// Timers.
     Timer,
     /// Packets that were sent.
     NetTx,
@@ -15,7 +14,6 @@ pub enum SoftIrq {
     Block,
     /// The same, by polling.
     IrqPoll,
-    /// Tasklets.
     Tasklet,
     /// Balancing of run queues.
     Sched,
@@ -47,7 +45,6 @@ impl SoftIrq {
         SoftIrq::ALL.get(vector as usize).copied().unwrap_or(SoftIrq::Other(vector))
     }
 
-    /// Its vector.
     pub fn vector(self) -> u32 {
         match self {
             SoftIrq::Other(vector) => vector,

@@ -66,7 +66,6 @@ pub enum Pairing {
     Derived(Derived),
 }
 
-/// A task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskDefinition {
     /// As listed by `info` and given to `--task`.

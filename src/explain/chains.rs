@@ -46,7 +46,6 @@ pub struct WaitChain {
     pub above: Option<ChainId>,
     /// The last link.
     pub link: ChainLink,
-    /// Threads in it.
     pub threads: u32,
 }
 

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 /// Time that one thread spent in one context of an execution's critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contribution {
-    /// The context.
     pub context: ContextId,
     /// The thread and its victim.
     pub hop: HopId,

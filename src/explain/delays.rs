@@ -119,7 +119,6 @@ pub struct Delay {
 /// The executions of a model, ready for any choice of q and s.
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
-    /// Wait chains.
     pub chains: WaitChains,
     /// By execution.
     pub population: Vec<u32>,

@@ -31,7 +31,6 @@ pub(super) struct TimelineInputs<'a> {
     pub(super) shown: &'a ThreadNames,
     /// Names of the model.
     pub(super) names: &'a Names,
-    /// Its contexts.
     pub(super) contexts: &'a Contexts,
 }
 

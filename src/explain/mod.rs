@@ -67,7 +67,6 @@ use paths::{ExplainedExecutions, Holders};
 use std::sync::Arc;
 use threads::ModelThreads;
 
-/// The request.
 #[derive(Clone, Debug, Default)]
 pub struct TaskRequest {
     /// Names of all tasks found; there may be many, and a model of each.

@@ -45,12 +45,10 @@ const KERNEL: &str = "kernel";
 /// The image of code that no recorded mapping holds.
 const UNKNOWN: &str = "unknown";
 
-/// The request.
 #[derive(Clone, Debug)]
 pub struct ProfileRequest {
     /// Which samples.
     pub task: ProfileTask,
-    /// The trace.
     pub trace: TraceInfo,
     /// Folders of symbol files.
     pub places: SymbolPaths,

@@ -83,7 +83,6 @@ impl fmt::Display for Account {
 /// The account of a recording, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedAccount {
-    /// The account.
     pub account: Account,
     /// The sum that is wrong.
     pub broken: Option<String>,

@@ -54,7 +54,6 @@ pub enum NotARecording {
     Packed {
         /// The command that unpacks it.
         command: &'static str,
-        /// The file.
         file: PathBuf,
     },
     /// A file or folder inside a recording.

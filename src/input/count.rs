@@ -91,9 +91,7 @@ pub fn give_back(sources: &[Source], ctx: &Ctx) -> Result<(), Cancelled> {
 /// Numbers that the tracer recorded of what it lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostTotals {
-    /// Events.
     pub events: u64,
-    /// Packets.
     pub packets: u64,
 }
 

@@ -64,10 +64,8 @@ pub enum Unreadable {
     /// The metadata of a CTF trace.
     #[error("{0}")]
     Metadata(Arc<MetadataFileError>),
-    /// A perf.data.
     #[error("{0}")]
     PerfData(PerfDataError),
-    /// A trace.dat.
     #[error("{0}")]
     TraceDat(TraceDatError),
     /// An OTF2 archive.

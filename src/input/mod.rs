@@ -47,7 +47,7 @@ use translated::{TranslatedFormat, TranslatedInput};
 pub struct Argument {
     /// The label, where one was given.
     pub label: Option<String>,
-    /// The path.
+    /// A file or a folder; `-` for standard input.
     pub path: PathBuf,
     /// Folders in which the path was looked for and that could not be opened, each with the reason.
     pub unopened: Vec<String>,
@@ -100,7 +100,6 @@ pub struct Source {
     pub labelled: bool,
     /// Path of the trace below the named path; empty for the named path itself.
     pub name: String,
-    /// The trace.
     pub trace: Trace,
     /// What was counted while it was recorded, where that is beside it.
     pub environment: Option<Arc<Environment>>,

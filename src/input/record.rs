@@ -88,7 +88,6 @@ impl<'a> Value<'a> {
         self.as_i64().map(|v| v as u64)
     }
 
-    /// Text.
     pub fn as_text(self) -> Option<&'a [u8]> {
         if let Value::Text(t) = self { Some(t) } else { None }
     }
@@ -126,10 +125,8 @@ impl<'a> IntegerArray<'a> {
     }
 }
 
-/// One record.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'r, 'a> {
-    /// Its class.
     pub class: ClassId,
     /// Its time on the common time line (`exact_ns`; one offset for equal clock uuids).
     pub time: Timestamp,

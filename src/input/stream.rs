@@ -71,7 +71,6 @@ pub enum CanonicalTime {
 /// A direct member of a payload or context that is an integer or a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimpleField<'t> {
-    /// Its name.
     pub name: &'t str,
     /// True for an integer, false for a text.
     pub is_integer: bool,
@@ -120,7 +119,6 @@ pub struct SeekResult {
 /// A checkpoint before the time that was searched for.
 #[derive(Clone, Copy, Debug)]
 pub struct Checkpoint {
-    /// Its position.
     pub position: Position,
     /// The latest time of any event up to it.
     pub latest: Timestamp,

@@ -59,7 +59,6 @@ pub enum Reader<'a> {
 /// An event that was skipped, or whose fields were written into a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassedRecord {
-    /// Its class.
     pub class: ClassId,
     /// The full value of its clock.
     pub clock: u64,

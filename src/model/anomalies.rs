@@ -19,7 +19,6 @@ use crate::model::waiting::Waiting;
 /// A stream and its clock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamInfo {
-    /// Its name.
     pub name: String,
     /// The label shown, if it is not the name: `rank 2`, `rank 2 thread 1`.
     pub label: String,
@@ -61,7 +60,6 @@ pub struct Pattern {
 pub struct Responsible {
     /// `MPI_Recv`, or `after MPI_Recv` for a gap.
     pub what: String,
-    /// The event.
     pub kind: EventKind,
     /// When, on the stream's own clock.
     pub local: Span,
@@ -94,7 +92,6 @@ pub struct Anomaly {
     pub pattern: Option<u32>,
     /// Position in [`Anomalies::streams`].
     pub stream: u32,
-    /// When.
     pub span: Span,
     /// The same on the stream's own clock.
     pub local: Span,
@@ -126,7 +123,6 @@ impl Anomaly {
 pub struct AnomalySummary {
     /// Events analysed: beginnings and ends of operations.
     pub events: u64,
-    /// Patterns.
     pub patterns: u64,
     /// Patterns selected.
     pub selected: u64,

@@ -3,7 +3,6 @@
 /// The carrier of a delay from one operation to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Carrier {
-    /// A message.
     Message,
     /// A collective operation.
     Collective,
@@ -37,7 +36,6 @@ pub enum Carrier {
     Interrupt,
     /// A soft interrupt.
     SoftIrq,
-    /// A signal.
     Signal,
     /// A pipe, or what is written and read like one.
     Pipe,

@@ -47,7 +47,6 @@ pub enum ExecutionKind {
     Questions,
     /// Iterations of a loop.
     Iterations,
-    /// One system call.
     SystemCalls,
     /// Calls of a function.
     FunctionCalls,

@@ -6,7 +6,6 @@ use crate::base::time::{ClockCorrection, Ns};
 /// Host clocks on one time line.
 #[derive(Clone, Debug, Default)]
 pub struct FittedClocks {
-    /// The clocks.
     pub clocks: Vec<HostClock>,
     /// Notices raised while fitting.
     pub notices: Notices,

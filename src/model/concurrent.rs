@@ -5,7 +5,6 @@ use crate::base::time::{Ns, Span};
 /// The question: a part of a time-line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConcurrentQuestion {
-    /// When.
     pub span: Span,
     /// Host of the thread.
     pub host: String,

@@ -30,7 +30,6 @@ pub enum FrameKind {
     Inlined,
     /// Some functions of a file none of whose names is known, drawn `[libc.so.6]`.
     File,
-    /// A kernel function.
     KernelFunction,
     /// A system call, drawn `[futex]`.
     Call,
@@ -44,10 +43,8 @@ pub enum FrameKind {
     NoStack,
 }
 
-/// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame {
-    /// The kind.
     pub kind: FrameKind,
     /// Its name, without brackets or prefix.
     pub name: NameId,

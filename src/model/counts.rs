@@ -7,15 +7,12 @@ use std::collections::BTreeMap;
 pub struct RecordCounts {
     /// Events of each name that occurs (`""`: events without name).
     pub per_name: BTreeMap<String, u64>,
-    /// All events.
     pub events: u64,
     /// Events that the tracer says it discarded.
     pub discarded_events: u64,
     /// Packets that the tracer numbered and that are not there.
     pub discarded_packets: u64,
-    /// Streams.
     pub streams: u64,
-    /// Packets.
     pub packets: u64,
 }
 

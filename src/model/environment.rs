@@ -130,7 +130,6 @@ fn changed_rows(now: &SampledTable, before: &SampledTable) -> SampledTable {
 pub struct CpuQuota {
     /// CPU time in a period.
     pub quota: Ns,
-    /// The period.
     pub period: Ns,
 }
 
@@ -171,7 +170,6 @@ pub struct ControlGroup {
 pub struct ThreadSetting<T> {
     /// The position of the line.
     pub line: u32,
-    /// The value.
     pub value: T,
 }
 
@@ -197,16 +195,13 @@ impl Protocol {
 /// The port of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerPort {
-    /// Its protocol.
     pub protocol: Protocol,
-    /// Its number.
     pub number: u16,
 }
 
 /// A socket that a process has connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectedSocket {
-    /// Its descriptor.
     pub descriptor: u32,
     /// Where it leads.
     pub port: ServerPort,
@@ -236,7 +231,6 @@ pub struct Environment {
     pub host: Option<String>,
     /// When each line was written, in order.
     pub lines: Vec<EnvironmentClocks>,
-    /// Control groups.
     pub groups: Vec<ControlGroup>,
     /// By id of a process.
     pub processes: BTreeMap<i32, ThreadSettings>,
@@ -251,7 +245,6 @@ pub struct Environment {
 /// An environment on the time line of its recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlacedEnvironment {
-    /// Its values.
     pub values: std::sync::Arc<Environment>,
     /// The times of its lines, ascending.
     pub times: Vec<Timestamp>,

@@ -16,7 +16,6 @@ ExecutionId, }
 /// A time in a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContextTime {
-    /// In which context.
     pub context: ContextId,
     /// How long.
     pub ns: u64,

@@ -14,9 +14,7 @@ pub const MOST_EVENTS: usize = 20_000;
 /// A thread on the critical path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelineThread {
-    /// Its host.
     pub host: String,
-    /// Its process.
     pub process: String,
     /// Its name when the path first entered it.
     pub name: String,
@@ -44,7 +42,6 @@ pub struct TimelineSegment {
 }
 
 impl TimelineSegment {
-    /// End.
     pub fn end_ns(&self) -> Ns {
         self.start_ns + self.ns
     }
@@ -96,7 +93,6 @@ pub struct TimelineEvent {
     pub ns: Ns,
     /// Position of its thread.
     pub thread: u32,
-    /// Its kind.
     pub kind: TimelineEventKind,
     /// The call, or the carrier of the message; empty for faults.
     pub name: String,
@@ -104,7 +100,6 @@ pub struct TimelineEvent {
     pub result: Option<i64>,
 }
 
-/// One execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecutionTimeline {
     /// Its begin.

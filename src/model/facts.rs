@@ -5,7 +5,6 @@ use super::recorded::Recorded;
 use crate::base::time::{Ns, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceFacts {
     /// Label, or path as given, and the path below it.
@@ -16,9 +15,7 @@ pub struct TraceFacts {
     pub begin: Option<Timestamp>,
     /// End of the last one.
     pub end: Option<Timestamp>,
-    /// Streams.
     pub streams: u64,
-    /// Packets.
     pub packets: u64,
     /// Host name.
     pub host: Option<String>,
@@ -33,9 +30,7 @@ pub struct TraceFacts {
 /// Losses of the tracer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Events.
     pub events: u64,
-    /// Packets.
     pub packets: u64,
     /// Streams that lost any.
     pub streams: u64,
@@ -115,7 +110,6 @@ pub struct ArchiveFacts {
     pub threads: usize,
     /// Locations that are streams of accelerators.
     pub accelerator_streams: usize,
-    /// Communicators.
     pub communicators: usize,
     /// Properties, by name.
     pub properties: BTreeMap<String, String>,
@@ -126,7 +120,6 @@ pub struct ArchiveFacts {
 /// A task, and how long its executions took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskDurations {
-    /// Its name.
     pub name: String,
     /// Ascending.
     pub sorted: Vec<Ns>,

@@ -23,7 +23,6 @@ pub struct HistoryInterval {
 /// A value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HistoryValue {
-    /// A number.
     Number(i64),
     /// A text, or the name of a state.
     Text(String),

@@ -10,7 +10,6 @@ use crate::base::quantity::{self, Units};
 pub enum Unit {
     /// Nanoseconds.
     Ns,
-    /// Bytes.
     Bytes,
     /// Things.
     Count,
@@ -195,7 +194,6 @@ impl Metric {
         }
     }
 
-    /// Its unit.
     pub fn unit(&self) -> Unit {
         match self {
             Metric::Duration | Metric::Start | Metric::Elapsed | Metric::End => Unit::Ns,

@@ -63,15 +63,12 @@ crate::base::names::handle! {
 /// A thread as executions and causes name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadInfo {
-    /// Host name.
     pub host: NameId,
-    /// Process name.
     pub process: NameId,
     /// Process id.
     pub pid: i32,
     /// Thread id.
     pub tid: i32,
-    /// Thread name.
     pub thread: NameId,
 }
 
@@ -115,7 +112,7 @@ pub struct Model {
     pub who: Vec<ThreadInfo>,
     /// The union of all executions' context trees.
     pub contexts: context::Contexts,
-    /// The executions.
+    /// All executions of the task, in columns.
     pub executions: execution::Executions,
     /// Set where the executions are the samples of a profiler.
     pub profile: Option<profile::Profile>,

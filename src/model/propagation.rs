@@ -37,9 +37,7 @@ pub struct PropagationStep {
     pub stream: u32,
     /// `MPI_Recv`, or `after MPI_Recv` for a gap.
     pub what: String,
-    /// The event.
     pub kind: EventKind,
-    /// When.
     pub span: Span,
     /// The same on the stream's own clock.
     pub local: Span,

@@ -19,21 +19,16 @@ pub enum TraceRecorder {
     /// Another one, or unknown.
     #[default]
     Other,
-    /// LTTng.
     Lttng,
-    /// perf.
     Perf,
-    /// trace-cmd.
     TraceCmd,
     /// A DTrace script, in the grammar of docs/OTHER-PLATFORMS.md.
     Dtrace,
     /// Event Tracing for Windows, as text.
     Etw,
-    /// Perfetto.
     Perfetto,
     /// Score-P, or another tracer of MPI runs that writes archives.
     ScoreP,
-    /// EZTrace.
     Eztrace,
 }
 
@@ -70,7 +65,6 @@ impl StackKind {
 pub struct Recorded {
     /// The name of its host; empty where not recorded.
     pub host: String,
-    /// Its recorder.
     pub recorder: TraceRecorder,
     /// Its events: those of [`TOPICS`] by their names there, others as an option of the recorder names them.
     pub events: BTreeSet<String>,
@@ -90,7 +84,6 @@ const WAKEUP: &str = "sched:sched_wakeup";
 /// How much of a question a recording does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingExtent {
-    /// All of it.
     Whole,
     /// Some of it.
     Part,
@@ -101,7 +94,6 @@ pub enum MissingExtent {
 pub struct MissingTopic {
     /// The host; empty where all traces are of one host.
     pub host: String,
-    /// The question.
     pub question: &'static str,
     /// How much of it.
     pub extent: MissingExtent,

@@ -16,7 +16,6 @@ pub struct CausedDelay {
     pub path: Option<u32>,
     /// Its paths, which are adjacent.
     pub paths: u32,
-    /// When.
     pub span: Span,
     /// The delay that it caused.
     pub affected_ns: Ns,

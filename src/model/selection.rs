@@ -31,7 +31,6 @@ const EXCLUDED: u64 = 1 << MOST_METRICS;
 pub struct Axis {
     /// Which.
     pub metric: Metric,
-    /// Its bins.
     pub bins: Bins,
     values: Vec<i64>,
     /// Executions by value, absent ones first.

@@ -14,7 +14,6 @@ pub struct UnknownTime {
     pub unscheduled_ns: Ns,
 }
 
-/// One task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskSurvey {
     /// Durations, sorted ascending.

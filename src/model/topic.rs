@@ -7,7 +7,6 @@
 /// A question and the events that answer it.
 #[derive(Debug)]
 pub struct Topic {
-    /// The question.
     pub question: &'static str,
     /// Events, as `system:name`.
     pub events: &'static [&'static str],
@@ -175,7 +174,6 @@ pub const COUNTERS: OptionTopic = OptionTopic {
 /// A question that an option of a recorder answers.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionTopic {
-    /// The question.
     pub question: &'static str,
     /// What has to be recorded, in words.
     pub option: &'static str,

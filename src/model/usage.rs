@@ -2,7 +2,6 @@
 
 use crate::base::time::Ns;
 
-/// One CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuUse {
     /// Its number.
@@ -64,16 +63,13 @@ pub struct ProcessTransfers {
     pub index: u32,
     /// Name of the process, or its rank.
     pub name: String,
-    /// Its transfers.
     pub sum: FileTransfers,
 }
 
 /// Bytes that went to and from files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileTransfers {
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes written.
     pub written_bytes: u64,
     /// Operations that read.
     pub reads: u64,

@@ -96,7 +96,6 @@ pub enum WaitKind {
 }
 
 impl WaitKind {
-    /// All kinds.
     pub const ALL: [WaitKind; 15] = [
         WaitKind::Cpu,
         WaitKind::Preempted,

@@ -35,7 +35,6 @@ pub struct WaitPlace {
 /// All waits of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitStateTotal {
-    /// Which kind.
     pub kind: WaitState,
     /// How many.
     pub waits: u64,

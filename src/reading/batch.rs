@@ -59,7 +59,6 @@ pub struct NetworkPacket {
     pub tcp: Option<TcpSegment>,
 }
 
-/// A TCP segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TcpSegment {
     /// Connection and direction.
@@ -68,7 +67,6 @@ pub struct TcpSegment {
     pub seq: u32,
     /// Sequence number acknowledged so far.
     pub ack: u32,
-    /// Flags.
     pub flags: u16,
     /// Bytes of payload.
     pub len: u32,
@@ -102,7 +100,6 @@ pub struct DumpedThread {
     pub status: DumpStatus,
     /// Its run queue, where recorded.
     pub cpu: Option<u16>,
-    /// Name.
     pub name: TextId,
 }
 
@@ -111,7 +108,6 @@ pub struct DumpedThread {
 pub enum DumpStatus {
     /// Runnable, or not run since its fork; tracers write the latter for any runnable thread.
     Runnable,
-    /// Waiting.
     Waiting,
     /// A zombie, or dead.
     Ended,
@@ -135,9 +131,7 @@ impl DumpStatus {
 /// Value of a key field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkKey {
-    /// A number.
     Number(i64),
-    /// A text.
     Text(TextId),
 }
 
@@ -166,9 +160,7 @@ pub struct WeightBody {
 /// A numeric payload field of a delimiting event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkNumber {
-    /// Its name.
     pub name: TextId,
-    /// Its value.
     pub value: i64,
 }
 
@@ -242,7 +234,6 @@ impl Batch {
         PacketId::at(push(&mut self.packets, packet))
     }
 
-    /// A packet.
     pub fn packet_of(&self, id: PacketId) -> Option<&NetworkPacket> {
         self.packets.get(id.index())
     }
@@ -301,7 +292,6 @@ impl Batch {
         MarkId::at(push(&mut self.marks, mark))
     }
 
-    /// A mark.
     pub fn mark_of(&self, id: MarkId) -> Option<&MarkBody> {
         self.marks.get(id.index())
     }
@@ -356,7 +346,6 @@ pub fn sort_by_time(events: &mut [Event]) {
 /// The texts of a batch as names of a longer-lived table, interned when they are first asked for: in the order of the
 /// events, so that ids do not depend on how the events were cut into batches.
 pub struct BatchNames<'b> {
-    /// The batch.
     pub batch: &'b Batch,
     names: Vec<Option<NameId>>,
 }

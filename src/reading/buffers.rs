@@ -69,7 +69,6 @@ impl EventDensity {
 struct SchemaTraces {
     /// The number of the first one.
     first: usize,
-    /// Bytes of all.
     bytes: u64,
 }
 

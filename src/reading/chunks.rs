@@ -42,7 +42,6 @@ pub enum ChunkTarget {
 pub struct PacketRange {
     /// Position of the trace in the list.
     pub trace: usize,
-    /// Stream.
     pub stream: StreamId,
     /// Packets that may hold records of the chunk.
     pub packets: Range<usize>,

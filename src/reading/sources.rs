@@ -66,9 +66,7 @@ pub struct ReportedLoss {
     pub start: Timestamp,
     /// When the CPU's next packet began.
     pub resumes: Timestamp,
-    /// The host.
     pub host: HostId,
-    /// The CPU.
     pub cpu: u16,
 }
 
@@ -291,7 +289,6 @@ fn number_of(stream: &Stream) -> u16 {
 /// A host, as its traces name it.
 #[derive(Clone, Debug)]
 pub struct HostName {
-    /// Its name.
     pub name: String,
     /// Release of its kernel, where recorded.
     pub kernel_release: Option<String>,

@@ -36,7 +36,6 @@ pub struct EventSignature {
 /// A member of the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PayloadField {
-    /// Its name.
     pub name: String,
     /// True for an integer, false for a text.
     pub is_integer: bool,

@@ -9,7 +9,6 @@ pub(super) struct ScriptLog(pub String);
 /// The last command before the script began to finish.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LastStep<'a> {
-    /// Its program.
     pub program: Option<&'a str>,
     /// The last line that it wrote with a reason.
     pub said: Option<&'a str>,

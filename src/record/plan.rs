@@ -23,7 +23,6 @@ pub(super) const KERNEL_SYMBOLS: &str = "kallsyms";
 /// A plan: the commands of a recording and the reasons for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingPlan {
-    /// The recorder.
     pub recorder: Recorder,
     /// The reason for this recorder.
     pub why: String,

@@ -15,15 +15,12 @@ use std::process::{Child, Command, Stdio};
 /// A user of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingUser {
-    /// The name.
     pub name: String,
     /// The number.
     pub uid: u32,
     /// The group.
     pub gid: u32,
-    /// All groups.
     pub groups: Vec<u32>,
-    /// The home.
     pub home: PathBuf,
 }
 

@@ -52,7 +52,6 @@ struct Attempt<T> {
 
 /// The best results so far.
 struct Best<T> {
-    /// It answers.
     answer: Option<Attempt<T>>,
     /// The first with enough executions.
     enough: Option<Attempt<T>>,

@@ -44,7 +44,6 @@ pub(super) struct KeptRecording {
     pub has_events: bool,
 }
 
-/// A trace.
 #[derive(Debug)]
 pub(super) struct KeptTrace {
     pub info: TraceInfo,
@@ -59,7 +58,6 @@ pub(super) struct KeptTasks {
     pub tasks: Vec<TaskDefinition>,
     /// How many of them are declared.
     pub declared: usize,
-    /// Classes of events.
     pub classes: Vec<EventSignature>,
     /// The tasks whose events are in the file; delimiting events name them by position.
     pub marked: Vec<TaskDefinition>,

@@ -29,7 +29,6 @@ use std::sync::Arc;
 
 /// A history file in the making, and the notices of the pass over its recording.
 pub struct NewHistoryFile {
-    /// The file.
     pub writer: HistoryFileWriter,
     /// About the recording.
     pub notices: Notices,

@@ -14,9 +14,7 @@ use super::timeline::{Counter, CpuTimeline, DiskRequest, HostCpu, Mark, PageFaul
 /// A thread instance with its rows.
 #[derive(Clone, Debug)]
 pub struct ThreadDraft {
-    /// The thread.
     pub thread: Thread,
-    /// Its rows.
     pub rows: ThreadRows,
 }
 

@@ -164,7 +164,6 @@ pub struct RowCursor<'r, R> {
     from: Place,
     /// The row there, where it was returned last.
     row: Option<R>,
-    /// Its leaf.
     pin: LeafPin,
     walk: Walk<R>,
     tally: &'r Tally,
@@ -209,7 +208,6 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         self.line.ahead(self.from, self.walk.taken.saturating_sub(1))
     }
 
-    /// That row.
     #[inline(always)]
     fn row(&self) -> Option<R> {
         match self.walk.taken.checked_sub(1) {

@@ -11,26 +11,21 @@ use crate::event::stack::RawStackId;
 /// An [`ImageChange`] of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageEvent {
-    /// When.
     pub time: Timestamp,
-    /// Host.
     pub host: HostId,
     /// Process (in the initial namespace).
     pub pid: i32,
-    /// The change.
     pub change: ImageChange,
 }
 
 /// One request to a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskRequest {
-    /// Host.
     pub host: HostId,
     /// Device number.
     pub device: u32,
     /// First sector.
     pub sector: u64,
-    /// Bytes.
     pub bytes: u64,
     /// True for writes.
     pub write: bool,
@@ -52,7 +47,6 @@ pub struct DiskRequest {
 pub struct Service {
     /// The kernel thread.
     pub thread: ThreadId,
-    /// When.
     pub span: Span,
     /// The thread for which it worked.
     pub client: ThreadId,
@@ -60,10 +54,8 @@ pub struct Service {
     pub since: Timestamp,
 }
 
-/// A host.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// Its name.
     pub name: NameId,
     /// Kernel release, where recorded.
     pub kernel_release: Option<String>,
@@ -72,7 +64,6 @@ pub struct Host {
 /// A thread on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuRun {
-    /// When.
     pub span: Span,
     /// The thread (idle tasks included).
     pub thread: ThreadId,
@@ -81,7 +72,6 @@ pub struct CpuRun {
 /// A CPU of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostCpu {
-    /// Host.
     pub host: HostId,
     /// Number of the CPU on its host.
     pub cpu: u32,
@@ -90,7 +80,6 @@ pub struct HostCpu {
 /// The threads that ran on one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuTimeline {
-    /// Host.
     pub host: HostId,
     /// Number of the CPU on its host.
     pub cpu: u32,
@@ -101,27 +90,20 @@ pub struct CpuTimeline {
 /// The time over which all CPUs of a host were recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostCoverage {
-    /// Host.
     pub host: HostId,
-    /// When.
     pub span: Span,
 }
 
-/// A page fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PageFault {
-    /// The thread.
     pub thread: ThreadId,
-    /// When.
     pub time: Timestamp,
 }
 
 /// The kernel's call chain at a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WakeStack {
-    /// The woken thread.
     pub woken: ThreadId,
-    /// When.
     pub time: Timestamp,
     /// The calls of the CPU that woke it.
     pub stack: RawStackId,
@@ -130,16 +112,13 @@ pub struct WakeStack {
 /// A numeric field of a delimiting event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkField {
-    /// Its name.
     pub name: NameId,
-    /// Its value.
     pub value: i64,
 }
 
 /// A delimiting event, in the total order of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// When.
     pub time: Timestamp,
     /// Position of the task in the list that was passed to the kernel pass.
     pub task: u32,
@@ -164,7 +143,6 @@ pub struct Mark {
 pub struct MarkRow {
     /// Its number, by which its fields are found.
     pub number: u32,
-    /// When.
     pub time: Timestamp,
     /// Position of the task in the list that was passed to the kernel pass.
     pub task: u32,
@@ -208,7 +186,6 @@ pub enum CounterOwner {
 /// A value of a hardware counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterValue {
-    /// Its owner.
     pub owner: CounterOwner,
     /// When it was read.
     pub time: Timestamp,

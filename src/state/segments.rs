@@ -52,7 +52,6 @@ pub const LONGEST_WAKE_UP: Ns = 2_000_000;
 /// The thread that ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Waker {
-    /// The thread.
     pub thread: ThreadId,
     /// When it did so: at the wake-up, or at the send of a packet.
     pub at: Timestamp,
@@ -61,7 +60,6 @@ pub struct Waker {
 /// A span of one thread in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// When.
     pub span: Span,
     /// State.
     pub kind: SegmentKind,
@@ -90,7 +88,6 @@ pub fn known_cpu(cpu: u32) -> Option<u32> {
 pub struct ThreadName {
     /// When it got the name.
     pub from: Timestamp,
-    /// The name.
     pub name: NameId,
 }
 
@@ -106,7 +103,6 @@ pub struct VirtualIds {
 /// A thread instance.
 #[derive(Clone, Debug)]
 pub struct Thread {
-    /// Host.
     pub host: HostId,
     /// Thread id in the initial namespace; 0 for idle tasks.
     pub tid: i32,
@@ -243,7 +239,6 @@ pub struct Call {
 /// From a moment on, a thread has another stack: a number of the table of the analysis that derived it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackChange {
-    /// When.
     pub time: Timestamp,
     /// Its stack until the next change.
     pub stack: u32,
@@ -252,7 +247,6 @@ pub struct StackChange {
 /// A recorded call stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackSample {
-    /// When.
     pub time: Timestamp,
     /// The event that it was taken at.
     pub origin: StackOrigin,

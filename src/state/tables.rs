@@ -17,7 +17,6 @@ use crate::model::facts::Quality;
 pub struct Tables {
     /// Names of threads, calls, devices, paths.
     pub names: Names,
-    /// Hosts.
     pub hosts: Vec<Host>,
     /// The traces, in the order in which they were passed to the kernel pass.
     pub traces: Vec<TraceOrigin>,

@@ -38,7 +38,6 @@ impl HostTid {
         HostTid { host, tid, idle_on: (tid == 0).then_some(cpu) }
     }
 
-    /// The host.
     pub fn host(self) -> HostId {
         self.host
     }

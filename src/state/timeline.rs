@@ -364,8 +364,6 @@ impl Timeline {
 /// The end of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentEnd {
-    /// The thread.
     pub thread: ThreadId,
-    /// When.
     pub at: Timestamp,
 }

@@ -132,7 +132,6 @@ pub fn text(model: &Model, executions: &[ExecutionId], page: Page) -> String {
 
 /// An execution in one line.
 pub struct ExecutionLine {
-    /// Its number.
     pub number: u32,
     /// When it began: with the time of day where that is known, else since the first event.
     pub start: String,

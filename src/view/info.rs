@@ -16,7 +16,6 @@ use crate::view::stored::{MemoryJson, StoreJson};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// The document.
 #[derive(Clone, Debug, Serialize)]
 pub struct InfoDocument {
     schema: &'static str,

@@ -31,7 +31,6 @@ pub(super) fn of(facts: &Facts) -> Vec<MissingJson> {
     json(recorded::missing(facts.traces.iter().filter_map(|trace| trace.recorded.as_ref())))
 }
 
-/// Of an archive.
 pub(super) fn of_archive(archive: &ArchiveFacts) -> Vec<MissingJson> {
     json(archive_gaps::missing(archive))
 }

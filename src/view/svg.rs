@@ -19,7 +19,6 @@ const MARGIN: usize = 12;
 /// The terminal's own colours, which no buffer knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Ground {
-    /// Of text.
     pub text: [u8; 3],
     /// Behind it.
     pub back: [u8; 3],

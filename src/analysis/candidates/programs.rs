@@ -36,7 +36,6 @@ pub enum Rank {
     Recorded,
 }
 
-/// A program.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     /// Empty for all whose names were not recorded.

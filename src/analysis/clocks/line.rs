@@ -56,7 +56,6 @@ impl Points {
 /// The correction of one clock to another, fitted to packets between their hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FittedCorrection {
-    /// The correction.
     pub correction: ClockCorrection,
     /// Bound of its error; `None` where packets were sent one way only.
     pub error: Option<Ns>,

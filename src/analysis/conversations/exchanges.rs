@@ -19,9 +19,7 @@ const STREAMED: u32 = 3;
 /// A thread at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment {
-    /// The time.
     pub time: Timestamp,
-    /// The thread.
     pub thread: ThreadId,
 }
 
@@ -93,7 +91,6 @@ pub(super) struct Irregularities {
 /// What is kept of exchanges.
 #[derive(Debug)]
 pub(super) enum ExchangeLog {
-    /// Nothing.
     Nothing,
     /// The times from arrival to end: that of which candidates are made.
     Spans(SpanList),

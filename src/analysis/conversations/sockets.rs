@@ -49,7 +49,6 @@ struct Evidence {
     rested: [u64; 2],
 }
 
-/// An open file.
 #[derive(Debug)]
 struct OpenFile {
     origin: Origin,

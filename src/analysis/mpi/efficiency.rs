@@ -27,7 +27,6 @@ use foldhash::HashMap;
 /// Time of one region by stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionProfile {
-    /// The region.
     pub region: Region,
     /// The streams that visited it in order, each with its time.
     pub by_stream: Vec<(u32, Ns)>,
@@ -40,7 +39,6 @@ pub struct RegionProfile {
 pub struct RegionShare {
     /// Position of the stream.
     pub stream: u32,
-    /// The region.
     pub region: Region,
     /// How long.
     pub ns: Ns,
@@ -49,7 +47,6 @@ pub struct RegionShare {
 /// Useful time of the ranks' masters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsefulTotals {
-    /// The mean.
     pub mean_ns: Ns,
     /// The largest.
     pub most_ns: Ns,

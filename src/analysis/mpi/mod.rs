@@ -61,7 +61,6 @@ pub struct WaitRow {
 /// All waits of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitStateRows {
-    /// The kind.
     pub kind: WaitState,
     /// How many.
     pub waits: u64,

@@ -15,7 +15,6 @@ use crate::model::event_kind::EventKind;
 /// An activity by name, the same on all streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Region {
-    /// Its name.
     pub name: NameId,
     /// It is the computation after a call of this name, in no known region except the outermost.
     pub after: bool,
@@ -38,7 +37,6 @@ pub struct ActivitySpan {
     pub span: Span,
     /// The kind of the event.
     pub kind: EventKind,
-    /// The region.
     pub region: Region,
 }
 

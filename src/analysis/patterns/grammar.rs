@@ -42,7 +42,6 @@ pub enum GrammarRule {
 /// A hierarchy of repeated sequences and loops. Rules come after those that they use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grammar {
-    /// Rules.
     pub rules: Vec<GrammarRule>,
     /// Derivation of the whole input.
     pub top: Vec<GrammarSymbol>,

@@ -21,10 +21,8 @@ use std::collections::BTreeMap;
 /// An event's position in its stream: twice that of its operation, plus one for the gap after it.
 pub type EventIndex = u32;
 
-/// A responsible event.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponsibleEvent {
-    /// The event.
     pub event: EventIndex,
     /// Its time, on the stream's own clock.
     pub local: Span,

@@ -67,7 +67,6 @@ pub enum Treatment {
 pub struct Lateness {
     /// By pattern of the table.
     pub limits: Vec<PatternLimits>,
-    /// The late occurrences.
     pub late: Vec<LateOccurrence>,
     /// Their causes among each other.
     pub spread: DelayForest,

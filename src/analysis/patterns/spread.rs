@@ -30,7 +30,6 @@ use crate::model::event_kind::EventKind;
 pub struct DelayNode {
     /// Position of its stream.
     pub stream: u32,
-    /// The event.
     pub event: EventIndex,
     /// Position of its occurrence.
     pub late: u32,
@@ -44,7 +43,6 @@ pub struct DelayNode {
     pub excess: Ns,
 }
 
-/// The forest.
 #[derive(Clone, Debug, Default)]
 pub struct DelayForest {
     /// Sorted by stream, then event.

@@ -22,7 +22,6 @@ crate::base::names::handle! {
 /// A part of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PatternPart {
-    /// One operation.
     Operation(NameId),
     /// Another pattern.
     Pattern(PatternId),

@@ -17,7 +17,6 @@ pub struct Trigger {
     pub from: OperationPlace,
     /// The time of that, on the common time line.
     pub sent: Timestamp,
-    /// The carrier.
     pub carrier: Carrier,
 }
 

@@ -60,13 +60,11 @@ const LATEST: usize = 20;
 /// The known parts of a thread's stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stack {
-    /// The user stack.
     pub user: Option<ProcessStack>,
     /// If the user stack is unknown or cut short: the full stacks before and after it, in the same program.
     pub around: Option<SurroundingStacks>,
     /// The system call under way.
     pub call: Option<NameId>,
-    /// The kernel stack.
     pub kernel: Option<RawStackId>,
 }
 

@@ -54,7 +54,6 @@ const AROUND: usize = 16;
 /// The properties that distinguish builds of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileIdentity {
-    /// Its build id.
     pub build_id: Option<Box<[u8]>>,
     /// Its separate debug file.
     pub debug_link: Option<DebugLink<String>>,

@@ -124,7 +124,6 @@ impl Space {
     }
 }
 
-/// All spaces.
 #[derive(Clone, Debug, Default)]
 pub struct Spaces {
     spaces: Vec<Space>,

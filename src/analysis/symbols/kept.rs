@@ -51,7 +51,6 @@ struct KeptCompiled {
     unread: Vec<String>,
 }
 
-/// All of it.
 #[derive(Debug)]
 struct KeptSymbols {
     files: Vec<KeptFile>,

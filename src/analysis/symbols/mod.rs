@@ -67,7 +67,6 @@ pub enum AddressKind {
 /// A raw user stack in its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessStack {
-    /// Host.
     pub host: HostId,
     /// Process.
     pub pid: i32,
@@ -84,7 +83,6 @@ pub struct ProcessStack {
 /// One function on a user stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UserFrame {
-    /// Its name.
     pub name: NameId,
     /// The frame is a whole file, or no known file, because no single function was found.
     pub folded: bool,

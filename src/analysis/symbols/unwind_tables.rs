@@ -15,9 +15,7 @@ use std::sync::Arc;
 /// A section of a file.
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// Its address.
     pub address: u64,
-    /// Its bytes.
     pub bytes: Arc<[u8]>,
 }
 

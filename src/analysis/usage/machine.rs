@@ -56,7 +56,6 @@ pub(super) struct TimedDeferred {
     pub event: DeferredEvent,
 }
 
-/// A CPU.
 #[derive(Clone, Debug)]
 pub(super) struct UsageCpu {
     pub runs: Runs,
@@ -70,7 +69,6 @@ pub(super) struct UsageCpu {
     pub first: Timestamp,
 }
 
-/// A kernel trace.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KernelTrace {
     pub origin: TraceOrigin,

@@ -70,7 +70,6 @@ impl UsageThread {
         self.key.is_idle()
     }
 
-    /// The host.
     pub fn host(&self) -> HostId {
         self.key.host()
     }

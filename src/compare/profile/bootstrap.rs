@@ -18,7 +18,6 @@ use crate::model::TraceId;
 use crate::model::execution::ExecutionId;
 use std::collections::BTreeMap;
 
-/// Draws.
 const DRAWS: usize = 500;
 /// Parts whose gains are drawn: the largest.
 const TESTED: usize = 16;

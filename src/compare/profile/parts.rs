@@ -17,7 +17,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Part {
     /// As it is drawn: `rank_pages`, `[libc.so.6]`.
     pub name: String,
-    /// Its process.
     pub process: NameId,
     /// Its context with the largest amount on both sides together.
     pub heaviest: ContextId,

@@ -19,7 +19,6 @@ pub struct MessageHalf {
     pub time: Timestamp,
     /// The other location; all ones where the peer could not be resolved (none, or no definition).
     pub(in crate::event) other_location: u32,
-    /// Tag.
     pub tag: u32,
     /// Position of the record in its location, from 0.
     pub record: u32,
@@ -237,9 +236,7 @@ pub(super) struct Released {
 /// The times of a location's first and last record on the archive's clock, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TickRange {
-    /// The first.
     pub first: i128,
-    /// The last.
     pub last: i128,
 }
 

@@ -111,7 +111,6 @@ pub(super) struct Decoder<'a> {
     pub(super) limit: u64,
     /// Numbers kept for later fields.
     pub(super) slots: Vec<u64>,
-    /// The clock.
     pub(super) clock: u64,
     last: u64,
     /// Bits of the last number of variable length.

@@ -65,7 +65,6 @@ impl Directory {
         Ok(paths.into_iter().zip(schemas).filter_map(directory).collect())
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -50,7 +50,6 @@ roles! {
 pub(super) struct Field {
     /// Alignment in bits, counted from the beginning of the packet: a power of two.
     pub(super) align: u64,
-    /// Kind.
     pub(super) kind: Kind,
 }
 
@@ -118,7 +117,6 @@ pub(super) enum Kind {
         signed: bool,
         /// The field is present for these values; `None`: for all values but zero (a boolean).
         ranges: Option<Vec<ValueRange>>,
-        /// The field.
         field: Box<Field>,
     },
 }
@@ -290,7 +288,6 @@ pub(super) struct Member {
     pub(super) written: Box<str>,
     /// True when one leading underscore is not shown (CTF 1.8).
     pub(super) escaped: bool,
-    /// The field.
     pub(super) field: Field,
 }
 
@@ -310,7 +307,6 @@ pub(super) struct Choice {
     pub(super) escaped: bool,
     /// Values of the selector that select it (CTF 1.8: filled from the labels by `locate`).
     pub(super) ranges: Vec<ValueRange>,
-    /// The field.
     pub(super) field: Field,
 }
 
@@ -325,7 +321,6 @@ fn shown(written: &str, escaped: bool) -> &str {
     if escaped { written.strip_prefix('_').unwrap_or(written) } else { written }
 }
 
-/// A clock.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Clock {
     /// Its name (CTF 2: its id).
@@ -340,7 +335,6 @@ pub(super) struct Clock {
     pub(super) offset_cycles: u64,
 }
 
-/// A stream class.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct StreamClass {
     /// Its id in packet headers.
@@ -357,7 +351,6 @@ pub(super) struct StreamClass {
     pub(super) events: Vec<Arc<EventClass>>,
 }
 
-/// An event class.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct EventClass {
     /// Its id in event headers.
@@ -366,7 +359,6 @@ pub(super) struct EventClass {
     pub(super) name: Option<Box<str>>,
     /// The context of this class.
     pub(super) specific_context: Option<Field>,
-    /// Its own fields.
     pub(super) payload: Option<Field>,
     /// True where all its lengths and selectors are in its own two structures, so that it means the same in any stream
     /// class.

@@ -107,7 +107,6 @@ pub(super) enum ElementKind {
         /// The order of the bytes of numbers.
         byte_order: ByteOrder,
     },
-    /// Text.
     Text(TextUnit),
     /// Bytes.
     Blob,
@@ -128,7 +127,6 @@ pub struct FieldNode {
     pub name: Option<String>,
     /// Position among the members of its structure.
     pub position: usize,
-    /// Shape.
     pub shape: FieldShape,
 }
 
@@ -148,11 +146,9 @@ pub enum FieldShape {
     Variant,
     /// The value follows, or is missing.
     Optional,
-    /// A number.
     Number(NumberFormat),
     /// A floating point number.
     Real,
-    /// Text.
     Text,
     /// Bytes.
     Blob,
@@ -170,7 +166,6 @@ pub struct ElementFormat {
 /// How a number is shown.
 #[derive(Clone, Debug)]
 pub enum NumberFormat {
-    /// In decimal.
     Decimal,
     /// `true` or `false`.
     Boolean,
@@ -217,7 +212,6 @@ impl Show {
 pub(super) enum Body {
     /// One addition.
     Fixed(u64),
-    /// These steps.
     Steps(Program),
 }
 

@@ -21,7 +21,6 @@ pub(super) struct Chunk {
     pub(super) headers: PacketHeaderReader,
     /// The stream class of the joined schema for each of its own.
     pub(super) streams: Vec<usize>,
-    /// Its clocks.
     pub(super) clocks: Vec<ChunkClock>,
 }
 

@@ -94,7 +94,6 @@ pub struct PageIndexer<'a> {
     pub rules: &'a PageRules,
     /// The bytes that the places of CPUs count in.
     pub pages: &'a [u8],
-    /// All CPUs.
     pub cpus: &'a [CpuPages],
     /// The search for markers, where the recording has the event of texts.
     pub markers: Option<&'a MarkerSearch>,

@@ -55,14 +55,12 @@ pub struct Buffer {
     pub clock: String,
     /// Bytes of a page.
     pub page: usize,
-    /// Its CPUs.
     pub cpus: Vec<CpuData>,
 }
 
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Sections {
-    /// The head.
     pub head: Head,
     /// How buffers are compressed.
     pub compression: Compression,
@@ -121,7 +119,6 @@ pub struct SavedName {
 pub struct LostCount {
     /// The name of the buffer; empty for the top-level one.
     pub buffer: String,
-    /// The CPU.
     pub cpu: u32,
     /// Their number.
     pub events: u64,

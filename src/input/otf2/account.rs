@@ -15,11 +15,9 @@ use crate::input::account::Account;
 /// The account of an archive, with the events that were read for it and what was said of them.
 #[derive(Debug, Default)]
 pub struct CountedArchive {
-    /// The account.
     pub account: Account,
     /// Events that the reader gave.
     pub events: u64,
-    /// All notices.
     pub notices: Notices,
 }
 

@@ -15,7 +15,6 @@ crate::base::names::handle! {
 /// The kind of a location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LocationKind {
-    /// A thread.
     #[default]
     Thread,
     /// A queue of an accelerator (a CUDA stream, an OpenCL command queue).
@@ -27,7 +26,6 @@ pub enum LocationKind {
 /// A region as defined. Role and paradigm are 0 where the writer does not give them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionDefinition {
-    /// Its name.
     pub name: NameId,
     /// Role; OTF2's number.
     pub role: u8,
@@ -51,7 +49,6 @@ pub struct Location {
     pub member: u32,
     /// MPI rank of its process, where it has one.
     pub rank: Option<u32>,
-    /// Kind.
     pub kind: LocationKind,
     /// Name of the node of the machine on which it ran; empty where not recorded.
     pub node: String,
@@ -96,7 +93,6 @@ pub struct Definitions {
     pub named: NameTables,
 }
 
-/// A calling context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallingContext {
     /// Global id of its region.

@@ -41,7 +41,6 @@ impl MetricMode {
 /// A metric as defined.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricMember {
-    /// Its name.
     pub name: String,
     /// Meaning of its values.
     pub mode: MetricMode,
@@ -76,7 +75,6 @@ impl MetricMember {
 /// A window of memory as defined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowDefinition {
-    /// Its name.
     pub name: String,
     /// Global id of its communicator.
     pub communicator: u32,
@@ -85,7 +83,6 @@ pub struct WindowDefinition {
 /// Names by id.
 #[derive(Clone, Debug, Default)]
 pub struct NameTables {
-    /// All metrics.
     pub members: Vec<MetricMember>,
     /// By metric class or instance: positions of its members, in the order of its values.
     classes: HashMap<u32, Vec<u32>>,
@@ -133,7 +130,6 @@ impl NameTables {
         Some(TaskAttributes { task: named("GUID")?, maker: named("Parent GUID") })
     }
 
-    /// A text.
     pub fn text(&self, id: u32) -> &str {
         self.texts.get(&id).map_or("", |text| text)
     }

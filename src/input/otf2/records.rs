@@ -5,9 +5,7 @@
 pub struct Envelope {
     /// The other side's rank in the communicator.
     pub peer: u32,
-    /// Communicator.
     pub communicator: u32,
-    /// Tag.
     pub tag: u32,
     /// Bytes of the message.
     pub bytes: u64,
@@ -38,7 +36,6 @@ pub struct CreatedThread {
 pub enum ParameterValue {
     /// By the id of the text.
     Text(u32),
-    /// A number.
     Number(i128),
 }
 
@@ -56,7 +53,6 @@ pub enum MetricValue {
 pub struct EventAttribute {
     /// Global id.
     pub id: u32,
-    /// Its value.
     pub value: AttributeValue,
 }
 
@@ -128,7 +124,6 @@ pub enum EventRecord {
     CollectiveEnd {
         /// Which; OTF2's number.
         operation: u8,
-        /// Communicator.
         communicator: u32,
         /// Rank of the root in the communicator; all ones where there is none.
         root: u32,
@@ -137,7 +132,6 @@ pub enum EventRecord {
     CollectiveComplete {
         /// Which; OTF2's number.
         operation: u8,
-        /// Communicator.
         communicator: u32,
         /// Rank of the root in the communicator; all ones where there is none.
         root: u32,
@@ -158,7 +152,6 @@ pub enum EventRecord {
     TaskComplete(TaskKey),
     /// The thread waits for another to end.
     ThreadWait(CreatedThread),
-    /// The thread ends.
     ThreadEnd(CreatedThread),
     /// The thread acquired a lock.
     Acquire {
@@ -176,7 +169,6 @@ pub enum EventRecord {
     },
     /// A call begins in this calling context, or a sample found the thread in it.
     Context {
-        /// Which.
         context: u32,
         /// The number of its innermost calls that began since the record before.
         entered: u32,
@@ -194,7 +186,6 @@ pub enum EventRecord {
     Parameter {
         /// Which.
         parameter: u32,
-        /// Its value.
         value: ParameterValue,
     },
     /// A window of memory is created or destroyed.
@@ -203,28 +194,23 @@ pub enum EventRecord {
     RmaCollectiveEnd {
         /// Which; OTF2's number.
         operation: u8,
-        /// The window.
         window: u32,
     },
     /// A synchronisation with the ranks of a group.
     RmaGroupSync {
-        /// The window.
         window: u32,
-        /// The group.
         group: u32,
     },
     /// The lock of a rank's part of a window is requested, acquired, or released.
     RmaLock {
         /// The operation.
         what: RmaLock,
-        /// The window.
         window: u32,
         /// Rank whose memory it is.
         remote: u32,
     },
     /// A put, a get, or an atomic operation.
     RmaTransfer {
-        /// The window.
         window: u32,
         /// Rank whose memory it is.
         remote: u32,

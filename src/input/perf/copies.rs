@@ -45,7 +45,6 @@ pub struct MapEvent {
     pub clock: u64,
     /// The process.
     pub pid: i32,
-    /// The change.
     pub change: MapChange,
 }
 
@@ -61,7 +60,6 @@ pub enum Architecture {
 /// Registers that are needed to go from a function to its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registers {
-    /// The instruction.
     pub instruction: u64,
     /// The stack pointer.
     pub stack: u64,
@@ -92,7 +90,6 @@ pub struct StackCopy<'a> {
     pub clock: u64,
     /// The process.
     pub pid: i32,
-    /// The registers.
     pub registers: Registers,
     /// The bytes from the stack pointer on.
     pub stack: &'a [u8],

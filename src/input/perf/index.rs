@@ -36,7 +36,6 @@ pub struct RecordRun {
     pub file: u32,
     /// Its offset in the file.
     pub at: usize,
-    /// Bytes.
     pub bytes: usize,
     /// Last time.
     pub end: u64,

@@ -49,7 +49,6 @@ pub struct ThreadIds {
 pub struct TimeAndCpu {
     /// Time, by the recorder's clock.
     pub time: Option<u64>,
-    /// CPU.
     pub cpu: Option<u32>,
 }
 

@@ -60,9 +60,7 @@ impl PacketRuns {
 /// The runs of a stream, and the stream that they form.
 #[derive(Debug)]
 pub struct CpuRuns {
-    /// Its runs.
     pub runs: PacketRuns,
-    /// The stream.
     pub stream: CpuStream,
 }
 

@@ -211,7 +211,6 @@ impl WalkRules {
 /// The records of a packet.
 #[derive(Debug)]
 pub enum PacketRecords<'a> {
-    /// One run.
     Run(&'a [u8]),
     /// Several runs, merged.
     Merged(Vec<RecordInTime<'a>>),

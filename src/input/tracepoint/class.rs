@@ -8,13 +8,11 @@ use std::borrow::Cow;
 pub enum ContextField {
     /// Id of the thread that ran, in the initial namespace.
     Thread,
-    /// Its process.
     Process,
     /// Id of the thread that ran, in its own namespace.
     VirtualThread,
     /// Its process, in that namespace.
     VirtualProcess,
-    /// Its name.
     Name,
     /// Call stack in the kernel.
     KernelStack,
@@ -66,7 +64,6 @@ pub struct ClassSchema {
     pub name: String,
     /// The fields that all records of the kernel begin with.
     pub common: Vec<Field>,
-    /// Its own fields.
     pub fields: Vec<Field>,
     /// The ids of the thread that ran in its records.
     pub threads: RecordedIds,

@@ -6,9 +6,7 @@ use crate::input::stream::{Loss, Packet};
 /// The stream of one CPU; times are those of the recorder's clock.
 #[derive(Clone, Debug, Default)]
 pub struct CpuStream {
-    /// Its name.
     pub name: String,
-    /// Its CPU.
     pub cpu: Option<u32>,
     /// Packets in order.
     pub packets: Vec<CpuPacket>,

@@ -65,10 +65,8 @@ impl MarkerPart {
     }
 }
 
-/// A field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
     pub name: String,
     /// Bytes from the beginning of the record.
     pub at: usize,
@@ -108,7 +106,6 @@ pub struct Format {
     pub id: u64,
     /// The fields that all records of the kernel begin with (`common_pid` ...).
     pub common: Vec<Field>,
-    /// Its own fields.
     pub fields: Vec<Field>,
 }
 

@@ -38,7 +38,6 @@ pub const DOMAIN: &str = "domain";
 /// A record in the recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Raw<'a> {
-    /// Its class.
     pub class: ClassId,
     /// Its time on the recorder's clock, in ns.
     pub clock: u64,
@@ -53,7 +52,6 @@ pub struct Raw<'a> {
 /// The result of one step through a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum WalkStep<'a> {
-    /// A record.
     Record(Raw<'a>),
     /// The end of the packet.
     End,
@@ -64,7 +62,6 @@ pub enum WalkStep<'a> {
 /// The two parts of a call stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackSide {
-    /// In the kernel.
     Kernel,
     /// In user space.
     User,
@@ -159,7 +156,6 @@ pub struct TraceParts<S> {
     pub cpu_streams: Vec<CpuStream>,
     /// Members of the environment; without [`DOMAIN`] the events are the kernel's.
     pub environment: Vec<(&'static str, String)>,
-    /// Its clock.
     pub clock: RecorderClock,
     /// Irregularities found while opening.
     pub notices: Notices,

@@ -93,7 +93,6 @@ pub(super) fn read(
 enum ReadEnd {
     /// At the end of the list of events, whether or not it was closed.
     Whole,
-    /// In an event.
     InEvent,
     /// Where the text is no JSON.
     Damaged,

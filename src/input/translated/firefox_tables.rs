@@ -73,7 +73,6 @@ pub(super) struct StackTable {
     pub frame: Column<usize>,
 }
 
-/// Frames.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct FrameTable {

@@ -55,7 +55,6 @@ const ROOTS: [&str; 22] = [
 /// The remedy where the counts are no whole numbers.
 const WHOLE: &str = "a count with decimals; fold again with whole counts, samples or nanoseconds";
 
-/// A line.
 struct FoldedLine<'t> {
     stack: &'t [u8],
     count: Count,

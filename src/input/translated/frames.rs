@@ -16,7 +16,6 @@ use std::fmt::Write;
 pub(super) enum Frame {
     /// In a program.
     User(NameId),
-    /// In the kernel.
     Kernel(u64),
 }
 

@@ -116,7 +116,6 @@ impl TranslatedFormat {
         TranslatedFormat::of(&begin)
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             TranslatedFormat::Dtrace => "DTrace text",
@@ -137,7 +136,6 @@ pub enum TranslationError {
     /// The header lacks a part.
     #[error("line {line}: {expected} (docs/OTHER-PLATFORMS.md)")]
     Header {
-        /// The line.
         line: u64,
         /// The part that was expected, as a sentence.
         expected: &'static str,

@@ -66,7 +66,6 @@ impl Translation {
         self.records.outcome = Outcome::Nothing;
     }
 
-    /// It ends.
     #[inline]
     pub fn end_record(&mut self) {
         let RecordAccount { account, outcome } = &mut self.records;

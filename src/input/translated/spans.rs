@@ -65,7 +65,6 @@ struct SpanBound {
     thread: SpanThread,
 }
 
-/// A span.
 #[derive(Clone, Copy, Debug)]
 struct PairedSpan {
     name: NameId,

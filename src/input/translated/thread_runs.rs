@@ -11,7 +11,6 @@ use foldhash::HashMap;
 /// Programs write times in whole microseconds, and a span may begin in the microsecond in which its thread does.
 const ROUNDING: i64 = 2_000;
 
-/// One run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ThreadRun {
     from: Timestamp,
@@ -29,9 +28,7 @@ struct RunningThread {
 /// A context switch on a CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuSwitch {
-    /// Its time.
     pub time: Timestamp,
-    /// The CPU.
     pub cpu: u32,
     /// The thread that leaves, where it is known.
     pub prev: Option<i32>,

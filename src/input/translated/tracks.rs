@@ -26,7 +26,6 @@ const DEEPEST: usize = 1024;
 const SLICE_BEGIN: i32 = 1;
 const SLICE_END: i32 = 2;
 
-/// A track.
 #[derive(Debug, Default)]
 struct Track {
     thread: Option<SpanThread>,

@@ -286,7 +286,6 @@ impl Translation {
         self.event(at, task, &[(PROBED[0], FieldValue::Number(0))]);
     }
 
-    /// It ends.
     pub fn end(&mut self, at: EventPlace<'_>, task: &str) {
         self.event(at, &format!("{task}__return"), &[(PROBED[1], FieldValue::Number(0))]);
     }

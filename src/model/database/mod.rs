@@ -55,11 +55,9 @@ enum Kind {
     Names,
     /// Threads.
     Who,
-    /// Contexts.
     Contexts,
     /// Threads of the thread frames.
     Held,
-    /// Executions.
     Executions,
     /// Metrics.
     Columns,
@@ -98,7 +96,6 @@ pub enum DatabaseError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The error.
         error: std::io::Error,
     },
     /// Another file exists at the path for the database.
@@ -125,7 +122,6 @@ pub enum DatabaseError {
         /// The problem.
         what: &'static str,
     },
-    /// Cancelled.
     #[error(transparent)]
     Cancelled(#[from] crate::base::ctx::Cancelled),
 }

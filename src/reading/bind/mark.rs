@@ -28,7 +28,6 @@ pub(super) struct BoundMark {
 /// A part of a key, bound to a class.
 #[derive(Clone, Copy, Debug)]
 enum BoundKey {
-    /// A field.
     Field(Slot),
     /// The first argument of a call that is recorded by its number.
     Argument(Slot),

@@ -119,7 +119,6 @@ impl HistoryFileWriter {
         Ok(length)
     }
 
-    /// All its bytes.
     #[cfg(test)]
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; HEADER];

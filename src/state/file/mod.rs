@@ -60,7 +60,6 @@ pub enum HistoryFileError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The error.
         error: std::io::Error,
     },
     /// Another file exists at the path.
@@ -95,7 +94,6 @@ pub enum HistoryFileError {
         /// The problem.
         what: &'static str,
     },
-    /// Cancelled.
     #[error(transparent)]
     Cancelled(#[from] crate::base::ctx::Cancelled),
 }

@@ -93,7 +93,6 @@ pub fn write(timeline: &Timeline, states: StatesOf, writer: &mut HistoryFileWrit
 /// The blocks so far.
 #[derive(Default)]
 struct Blocks {
-    /// Bytes of all.
     bytes: u64,
     /// Those of each family; their bytes stay where they are.
     leaves: Vec<Leaves>,

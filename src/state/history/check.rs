@@ -60,7 +60,6 @@ pub enum Broken {
     /// The intervals of one attribute do not overlap.
     #[error("attribute {attribute} of the state history has two values at {at} ns")]
     Overlap {
-        /// The attribute.
         attribute: u32,
         /// Start of the second interval.
         at: Timestamp,

@@ -27,11 +27,9 @@ pub enum StateValue {
 /// One attribute, one span, one value. Ordered by attribute, then time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Interval {
-    /// The attribute.
     pub attribute: AttributeId,
     /// When; never empty.
     pub span: Span,
-    /// Its value.
     pub value: StateValue,
 }
 

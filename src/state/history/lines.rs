@@ -19,7 +19,6 @@ use crate::state::summary::most;
 /// The value of an attribute during a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// When.
     pub span: Span,
     /// `None` where it is unknown.
     pub value: Option<StateValue>,
@@ -28,7 +27,6 @@ pub struct Held {
 /// The values of one attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryLine {
-    /// The attribute.
     pub attribute: AttributeId,
     /// In order of time, disjoint.
     pub held: Vec<Held>,
@@ -51,7 +49,6 @@ pub enum Time {
 /// The intervals that meet a span, longest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Longest {
-    /// The span.
     pub span: Span,
     /// So many at most.
     pub count: usize,

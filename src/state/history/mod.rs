@@ -68,7 +68,6 @@ pub struct History {
 /// A value as screens and JSON show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown<'a> {
-    /// A number.
     Number(i64),
     /// A text, or the name of a state.
     Text(&'a str),

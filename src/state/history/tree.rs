@@ -70,7 +70,6 @@ pub struct Node {
 }
 
 impl Node {
-    /// The children.
     pub fn children(&self) -> std::ops::Range<u32> {
         self.child..self.child + self.children
     }
@@ -158,7 +157,6 @@ struct Draft {
 pub(super) struct BandRoot {
     /// The band of its intervals.
     pub band: usize,
-    /// Its node.
     pub node: u32,
 }
 

@@ -28,7 +28,6 @@ pub(super) const MOST_NESTED: usize = 16;
 pub(super) struct Delivery {
     /// Depth of the context stack in which it arrived.
     depth: usize,
-    /// The packet.
     pub packet: NetworkPacket,
     /// The thread that sent it, and when, where that is known.
     pub sender: Option<Waker>,
@@ -185,14 +184,12 @@ impl CpuSlots {
     }
 }
 
-/// One CPU.
 #[derive(Clone, Debug)]
 pub(super) struct Cpu {
     pub host: HostId,
     pub number: u32,
     /// The running thread, where it is known.
     pub thread: Option<ThreadId>,
-    /// Since when.
     since: Timestamp,
     /// The last event by which this thread runs.
     pub confirmed_at: Timestamp,

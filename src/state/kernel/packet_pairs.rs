@@ -87,7 +87,6 @@ impl<'b> TakenPackets<'b> {
         TakenPackets { pairs, routes: vec![None; pairs.is_left.len()], sends: 0, receives: 0 }
     }
 
-    /// The next send.
     pub fn next_send(&mut self) -> Option<ChunkSend> {
         let send = self.pairs.sends.get(self.sends).copied();
         self.sends += 1;

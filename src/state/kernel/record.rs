@@ -56,7 +56,6 @@ pub enum RowsBy {
     /// Workers where there are so many that the machine would be their limit, else the machine.
     #[default]
     WhoIsFree,
-    /// Workers.
     Workers,
     /// The machine, which steps through all events: for tests and benchmarks alone.
     #[cfg_attr(program, allow(dead_code))]

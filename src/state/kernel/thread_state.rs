@@ -150,7 +150,6 @@ pub(super) struct ThreadState {
     pub placed_by_waker: bool,
     /// True if its exit was recorded.
     pub exited: bool,
-    /// When.
     pub exited_at: Timestamp,
     /// True if its id was freed.
     pub freed: bool,

@@ -220,7 +220,6 @@ impl SealedSlab {
 /// Bytes of the memory for rows that are in no leaf yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::state) struct OpenBytes {
-    /// All of it.
     pub all: usize,
     /// Of it, without rows.
     pub spare: usize,

@@ -62,7 +62,6 @@ impl Deref for LeafHandle<'_> {
     }
 }
 
-/// No leaves.
 pub(super) static NO_LEAVES: Leaves = Leaves::Here(Vec::new());
 
 impl Default for Leaves {

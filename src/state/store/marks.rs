@@ -178,7 +178,6 @@ impl HeapSize for OpenMarks {
     }
 }
 
-/// All marks.
 #[derive(Clone, Debug, Default)]
 pub(in crate::state) struct MarkStore {
     leaves: Leaves,
@@ -224,7 +223,6 @@ impl MarkStore {
         self.open.rows.iter().enumerate().map(move |(at, mark)| mark.with_fields(fields(at)))
     }
 
-    /// Bytes of these.
     pub fn open_bytes(&self) -> usize {
         self.open.heap_bytes()
     }

@@ -82,7 +82,6 @@ impl<R: StoredRow> LineStore<R> {
         LineView { leaves: &self.leaves, parts: std::slice::from_ref(part), family: PhantomData }.all()
     }
 
-    /// Its leaves.
     pub fn leaves(&self) -> &Leaves {
         &self.leaves
     }
@@ -162,7 +161,6 @@ impl<'s, R: StoredRow> LineView<'s, R> {
         self.parts.is_empty()
     }
 
-    /// Its parts.
     pub fn parts(self) -> &'s [LinePart] {
         self.parts
     }

@@ -17,7 +17,6 @@ pub(in crate::state) const MOST_SHOWN: usize = 2;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::state) struct PartValue(u8);
 
-/// Of all values.
 pub(in crate::state) type PartValues = [PartValue; MOST_SHOWN];
 
 impl PartValue {

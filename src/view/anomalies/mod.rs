@@ -146,7 +146,6 @@ struct ResponsibleJson {
     route: Option<&'static str>,
 }
 
-/// A path.
 #[derive(Clone, Debug, Serialize)]
 struct PathJson {
     excess_ns: Ns,

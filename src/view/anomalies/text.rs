@@ -22,7 +22,6 @@ pub struct ListBounds {
     pub(super) victims: usize,
     /// Rows of waits without a known cause.
     pub(super) waits: usize,
-    /// Patterns.
     pub(super) patterns: usize,
     /// Rows of strips.
     pub(super) rows: usize,

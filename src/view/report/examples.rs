@@ -21,7 +21,6 @@ pub(super) struct Example {
     pub start: String,
     /// Start as the time of day, if the clock counts from 1970.
     pub time_of_day: Option<String>,
-    /// Duration.
     pub duration: String,
     /// Thread and process with their ids.
     pub thread: String,

@@ -17,7 +17,6 @@ pub enum ReportFormat {
     Folded,
     /// For speedscope.app.
     Speedscope,
-    /// For pprof.
     Pprof,
 }
 

@@ -84,7 +84,6 @@ impl Report<'_> {
         c.kinds.iter().map(|kind| kind.sentence.clone()).chain(c.dimensions.iter().map(dimension)).collect()
     }
 
-    /// The task.
     fn task(&self) -> &str {
         self.model.tasks.get(self.model.task).map_or("", |task| task)
     }

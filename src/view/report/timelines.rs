@@ -32,7 +32,6 @@ const ARROW_FROM: Ns = 12;
 pub(super) struct DrawnExecution<'a> {
     /// `slow` or `fast`.
     pub group: &'static str,
-    /// Its number.
     pub number: u32,
     /// Its time-line.
     pub timeline: &'a ExecutionTimeline,

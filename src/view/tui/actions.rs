@@ -13,17 +13,13 @@ pub enum Action {
     Left,
     /// Move the cursor; in the tree unfold.
     Right,
-    /// A page up.
     PageUp,
-    /// A page down.
     PageDown,
     /// To the first.
     Home,
     /// To the last.
     End,
-    /// The next pane.
     NextPane,
-    /// The previous pane.
     PreviousPane,
     /// The pane of that number, from 1.
     Pane(u8),
@@ -55,7 +51,6 @@ pub enum Action {
     Propose,
     /// Undo the last change of the groups.
     Undo,
-    /// Redo it.
     Redo,
     /// Pattern analysis: q down.
     QuotientDown,
@@ -79,11 +74,8 @@ pub enum Action {
     Robust,
     /// Back to where the last jump started.
     Back,
-    /// Search.
     Search,
-    /// Next match.
     NextMatch,
-    /// Previous match.
     PreviousMatch,
     /// Order of the tree.
     Order,
@@ -93,7 +85,6 @@ pub enum Action {
     Quality,
     /// Any action by name.
     Palette,
-    /// Details.
     Details,
     /// The time-line of an execution.
     ShowTimeline,
@@ -131,7 +122,6 @@ pub enum Action {
     Copy,
     /// Attach a note to the item under the cursor.
     Bookmark,
-    /// All bookmarks.
     ShowBookmarks,
     /// Go on in the tour.
     SkipStep,
@@ -141,11 +131,9 @@ pub enum Action {
     CopyCommand,
     /// Save the screen as a picture.
     SaveScreen,
-    /// Choose a task.
     ChooseTask,
     /// Next theme.
     Theme,
-    /// Help.
     Help,
     /// Close the dialog on top.
     Close,
@@ -153,7 +141,6 @@ pub enum Action {
     Redraw,
     /// Stop the program until `fg`.
     Suspend,
-    /// Quit.
     Quit,
 }
 
@@ -162,7 +149,6 @@ pub enum Action {
 pub enum ActionScope {
     /// In every pane.
     Any,
-    /// In the histograms.
     Histograms,
     /// In the differential flame tree.
     Tree,
@@ -198,7 +184,6 @@ impl ActionScope {
 /// A row of the table.
 #[derive(Clone, Debug)]
 pub struct KeyBinding {
-    /// The action.
     pub action: Action,
     /// Its name in the palette.
     pub name: &'static str,

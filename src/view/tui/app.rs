@@ -34,7 +34,6 @@ use std::sync::Arc;
 /// A line for the user, shown until the next key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// The text.
     pub text: String,
     /// It reports a failure.
     pub failed: bool,
@@ -76,7 +75,6 @@ pub struct MarkedNodes {
 /// The inverted tree, and the rows of the other one.
 #[derive(Clone, Debug)]
 pub struct ShownInverted {
-    /// The tree.
     pub tree: Arc<InvertedTree>,
     /// The rows of the tree with callers first, for the way back.
     pub rows: TreeRows,
@@ -89,7 +87,6 @@ pub struct ShownInverted {
 pub struct TreePane {
     /// The visible nodes.
     pub rows: TreeRows,
-    /// The cursor.
     pub cursor: Cursor,
     /// The first row shown.
     pub offset: usize,
@@ -117,18 +114,15 @@ pub enum TreePaneItem {
 /// Details of the item under the cursor, without executions.
 #[derive(Clone, Debug)]
 pub struct DetailsBeside {
-    /// The item.
     pub item: TreePaneItem,
     /// The tree that it is of.
     pub tree: Arc<Comparison>,
-    /// Its details.
     pub details: Details,
 }
 
 /// The origin of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JumpOrigin {
-    /// A cause.
     Cause(usize),
     /// A context of the tree.
     Context(ContextId),
@@ -141,9 +135,7 @@ pub enum JumpOrigin {
 /// The filters of a group as they were typed, while they are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypedFilters {
-    /// The group.
     pub side: GroupSide,
-    /// The text.
     pub text: String,
 }
 
@@ -196,9 +188,7 @@ pub struct App {
     pub pane: Pane,
     /// It fills the screen although two would fit.
     pub zoom: bool,
-    /// The histogram pane.
     pub histograms: HistogramPane,
-    /// The tree pane.
     pub tree: TreePane,
     /// Details for the empty part below the tree of large screens.
     pub beside: Option<DetailsBeside>,

@@ -10,9 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Bookmark {
     /// The task whose executions were on the screen.
     pub task: Option<String>,
-    /// The place.
     pub place: BookmarkPlace,
-    /// The note.
     pub note: String,
 }
 
@@ -30,7 +28,6 @@ pub enum BookmarkPlace {
         /// Its name.
         metric: String,
     },
-    /// An anomaly.
     Anomaly {
         /// The begin of the occurrence on the recording's clock, ns.
         start_ns: i64,

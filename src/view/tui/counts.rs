@@ -23,7 +23,6 @@ use std::sync::Arc;
 pub struct HistogramRow {
     /// Which.
     pub metric: Metric,
-    /// Its bins.
     pub bins: Arc<Bins>,
     /// The name of each bin, for metrics that are names; else empty.
     pub names: Arc<[String]>,

@@ -32,7 +32,6 @@ pub struct StackRow {
 /// An execution to look up in the trace.
 #[derive(Clone, Debug)]
 pub struct SampleExecution {
-    /// Its number.
     pub number: u32,
     /// `slow` or `fast`.
     pub group: &'static str,
@@ -42,15 +41,12 @@ pub struct SampleExecution {
     pub start_ns: Ns,
     /// Start on the trace's own time line.
     pub clock_ns: Timestamp,
-    /// Duration.
     pub duration_ns: i64,
     /// Time in the context, or value of the metric.
     pub here: i64,
-    /// Thread.
     pub thread: String,
     /// Thread id.
     pub tid: i32,
-    /// Process.
     pub process: String,
     /// Process id.
     pub pid: i32,
@@ -70,7 +66,6 @@ pub struct ThreadTime {
 pub enum Details {
     /// Of a context, perhaps that of a cause.
     Context {
-        /// The cause.
         cause: Option<Cause>,
         /// The tree of the path.
         direction: TreeDirection,
@@ -78,16 +73,13 @@ pub enum Details {
         path: Vec<StackRow>,
         /// Threads behind the frames of the path, the longest first.
         threads: Vec<ThreadTime>,
-        /// Executions.
         samples: Vec<SampleExecution>,
     },
     /// Of a range of a metric.
     Range {
         /// Name of the metric.
         row: HistogramRow,
-        /// Bins.
         bins: Range<usize>,
-        /// Executions.
         samples: Vec<SampleExecution>,
     },
 }

@@ -30,9 +30,7 @@ struct Chosen {
 /// The prompt for the filters of a group.
 #[derive(Clone, Debug)]
 pub struct FilterPrompt {
-    /// The group.
     pub side: GroupSide,
-    /// The text.
     pub input: TextInput,
     /// The reason why the text was refused.
     pub error: Option<PromptError>,

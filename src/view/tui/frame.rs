@@ -201,7 +201,6 @@ impl ListLines {
 pub struct PathLines {
     /// Lines that describe the path.
     pub head: usize,
-    /// The drawing.
     pub drawing: usize,
     /// Lines per stream in it: one, or two where arrows fit between the streams.
     pub per_stream: usize,

@@ -9,9 +9,7 @@ use crate::model::metric::{Metric, Unit};
 /// One of the two groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupSide {
-    /// The slow one.
     Slow,
-    /// The fast one.
     Fast,
 }
 

@@ -19,7 +19,6 @@ impl TextInput {
         TextInput { at: text.len(), text }
     }
 
-    /// The text.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -68,10 +68,7 @@ pub enum Job {
         question: ConcurrentQuestion,
     },
     /// How busy CPUs, disks and network were over a span, or over the whole recording.
-    Overview {
-        /// The span.
-        span: Option<Span>,
-    },
+    Overview { span: Option<Span> },
     /// Write a result to a file.
     Export {
         /// The result.
@@ -92,14 +89,12 @@ pub enum Exported {
         model: Arc<Model>,
         /// Their groups.
         comparison: Arc<Comparison>,
-        /// The selected path.
         path: Option<SelectedPath>,
         /// Places with notes.
         bookmarks: Vec<Bookmark>,
     },
     /// Patterns, anomalies and paths, and the path that is selected.
     Anomalies {
-        /// All of it.
         found: Arc<AnomalyReport>,
         /// Position of a path.
         path: Option<usize>,
@@ -114,7 +109,6 @@ pub enum Exported {
         comparison: Arc<Comparison>,
         /// The command that gives the same answer.
         command: String,
-        /// The format.
         format: ReportFormat,
     },
     /// A database of the current task, which opens without the trace.
@@ -135,7 +129,6 @@ pub struct SelectedPath {
 pub enum JobLane {
     /// About executions; goes first.
     Executions,
-    /// About patterns.
     Patterns,
     /// About the whole recording.
     Overview,
@@ -145,7 +138,6 @@ pub enum JobLane {
 pub const LANES: usize = 3;
 
 impl Job {
-    /// Its lane.
     pub fn lane(&self) -> JobLane {
         match self {
             Job::Mine { .. } => JobLane::Patterns,
@@ -180,7 +172,6 @@ impl Job {
 pub struct Busy {
     /// `analysing`, `comparing`, `inverting`, `mining`, `counting`, `reading`, `exporting`.
     pub what: &'static str,
-    /// Its stage.
     pub stage: &'static str,
     /// Units done in the stage.
     pub done: u64,
@@ -193,7 +184,6 @@ pub struct Busy {
 /// A task that has executions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSummary {
-    /// Its name.
     pub name: String,
     /// How many executions it has.
     pub executions: u64,
@@ -231,7 +221,6 @@ pub enum JobError {
 /// A comparison, and its inverted tree where that is on the screen.
 #[derive(Clone, Debug)]
 pub struct ComparedGroups {
-    /// The comparison.
     pub comparison: Arc<Comparison>,
     /// The same with its tree inverted.
     pub inverted: Option<Arc<InvertedTree>>,
@@ -279,7 +268,6 @@ pub enum Done {
     Exported {
         /// The file.
         path: PathBuf,
-        /// The outcome.
         outcome: WriteOutcome,
     },
 }

@@ -14,7 +14,6 @@ use std::ops::Range;
 pub struct KeyWord {
     /// The key as shown.
     pub key: String,
-    /// Its word.
     pub word: &'static str,
     /// What it does.
     pub action: Action,

@@ -35,7 +35,6 @@ pub enum KeyError {
     /// The key has another action.
     #[error("`{key}` of `{action}` is already the key of `{other}`; give one of them another key")]
     Taken {
-        /// The key.
         key: String,
         /// The action that is to have it.
         action: &'static str,

@@ -86,7 +86,6 @@ impl MenuOrder {
 /// A list, and what was typed and marked in it.
 #[derive(Clone, Debug)]
 pub struct Menu {
-    /// Its title.
     pub title: &'static str,
     /// The text typed.
     pub input: TextInput,
@@ -105,7 +104,6 @@ pub struct Menu {
 pub enum MenuResponse {
     /// Nothing more: the key is used up.
     Taken,
-    /// Close it.
     Close,
     /// Run this.
     Run(MenuCommand),

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 /// Input of the update.
 #[derive(Debug)]
 pub enum UiMessage {
-    /// A key.
     Key(KeyPress),
     /// Pasted text.
     Paste(String),

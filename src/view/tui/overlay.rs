@@ -33,9 +33,7 @@ pub enum OverlayPage {
         /// The sampled execution that Enter opens, by position.
         example: usize,
     },
-    /// About an anomaly.
     Anomaly {
-        /// All anomalies.
         report: Arc<AnomalyReport>,
         /// Its position.
         at: u32,
@@ -82,12 +80,7 @@ pub enum Overlay {
     /// A list narrowed by typing.
     List(Menu),
     /// A line of text.
-    Prompt {
-        /// The purpose.
-        purpose: PromptPurpose,
-        /// The text.
-        input: TextInput,
-    },
+    Prompt { purpose: PromptPurpose, input: TextInput },
     /// The filters of a group.
     Filters(Box<FilterPrompt>),
     /// The time-line of an execution.
@@ -96,7 +89,6 @@ pub enum Overlay {
     Overview(Box<OverviewView>),
     /// May the file be replaced?
     Replace {
-        /// The purpose.
         purpose: PromptPurpose,
         /// The file.
         path: PathBuf,
@@ -120,11 +112,9 @@ pub enum OverlayResponse {
     Text(PromptPurpose, String),
     /// Take it away and give a group the filters that were typed.
     Group {
-        /// The group.
         side: GroupSide,
         /// The text as typed.
         text: String,
-        /// Its filters.
         filters: Vec<Filter>,
     },
     /// The text changed.
@@ -148,7 +138,6 @@ pub enum OverlayResponse {
 pub enum Scroll {
     /// Lines; negative is up.
     Lines(isize),
-    /// Pages.
     Pages(isize),
     /// To the first.
     Home,

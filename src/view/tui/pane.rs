@@ -2,7 +2,6 @@
 
 use super::actions::ActionScope;
 
-/// The panes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pane {
     /// Histograms of the metrics.

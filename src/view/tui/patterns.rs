@@ -35,7 +35,6 @@ pub struct PatternState {
     pub failure: Option<String>,
     /// The anomaly list.
     pub list: RootCauseList,
-    /// The path.
     pub path: PathPane,
 }
 

@@ -51,7 +51,6 @@ pub struct OccurrencePosition {
 /// The result of mining under some settings.
 #[derive(Clone, Debug, Default)]
 pub struct AnomalyReport {
-    /// All of it.
     pub anomalies: Anomalies,
     /// Notices about the data.
     pub notices: Notices,

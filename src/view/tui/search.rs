@@ -3,7 +3,6 @@
 /// A search and its matches, in the order of drawing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextSearch {
-    /// The text.
     pub text: String,
     /// Nodes of the tree, or root causes.
     pub matches: Vec<u32>,
@@ -21,9 +20,7 @@ impl TextSearch {
 pub enum MatchStep {
     /// The one under the cursor, or the next.
     Here,
-    /// The next.
     Next,
-    /// The previous.
     Previous,
 }
 

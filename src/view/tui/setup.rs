@@ -20,7 +20,6 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The first question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstQuestion {
     /// Why slow executions are slow; patterns only on request, or where there are no executions.
@@ -117,7 +116,6 @@ pub struct Setup {
     pub baseline: Option<String>,
     /// The groups given on the command line; empty: proposed.
     pub request: ComparisonRequest,
-    /// The first question.
     pub first: FirstQuestion,
     /// The events are at hand, from which time-lines are drawn; a database has none.
     pub has_events: bool,

@@ -28,7 +28,6 @@ impl RootCauseRow {
         }
     }
 
-    /// Its source.
     pub fn source(self, found: &AnomalyReport) -> Option<&RootCause> {
         found.anomalies.sources.get(self.at() as usize)
     }
@@ -104,7 +103,6 @@ pub struct RootCauseList {
     pub row: usize,
     /// The first row shown.
     pub offset: usize,
-    /// Order.
     pub order: RootCauseOrder,
     /// Words that must all occur; empty: all sources.
     pub filter: String,

@@ -8,7 +8,6 @@ use ratatui::layout::Rect;
 /// A title on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tab {
-    /// Its pane.
     pub pane: Pane,
     /// The title, or its number alone.
     pub title: &'static str,

@@ -16,7 +16,6 @@ macro_rules! scopes {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum StyleScope { $(#[doc = $doc] $name,)+ }
         impl StyleScope {
-            /// All scopes.
             pub const ALL: &'static [StyleScope] = &[$(StyleScope::$name),+];
             /// Its name in theme files.
             pub fn name(self) -> &'static str { match self { $(StyleScope::$name => $text,)+ } }

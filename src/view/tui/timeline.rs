@@ -27,7 +27,6 @@ pub type GroupLabel = &'static str;
 /// An execution on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimelineExecution {
-    /// Its number.
     pub id: ExecutionId,
     /// `slow`, `fast`, or empty.
     pub group: GroupLabel,
@@ -40,7 +39,6 @@ pub struct TimelineExecution {
 pub struct TimelineView {
     /// The execution asked for, then a typical one of the other group, where there is one.
     pub executions: Vec<TimelineExecution>,
-    /// Its content.
     pub content: TimelineContent,
     /// Who else used the same things was asked while it was read.
     pub asks_who_else: bool,
@@ -60,7 +58,6 @@ pub enum TimelineContent {
 /// The other threads that used the same things during a segment.
 #[derive(Clone, Debug)]
 pub struct ConcurrentAnswer {
-    /// The question.
     pub question: ConcurrentQuestion,
     /// The answer; `None` while a job looks for it.
     pub answer: Option<Result<ConcurrentUse, JobError>>,

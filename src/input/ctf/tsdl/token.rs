@@ -8,7 +8,6 @@
 use crate::input::ctf::error::MetadataError;
 use std::borrow::Cow;
 
-/// A token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Token<'t> {
     /// A word: keyword, type or member name.

@@ -264,12 +264,10 @@ impl Columns {
         self.low + self.load(self.attributes, at) as u32
     }
 
-    /// Its start.
     pub fn start(&self, at: usize) -> Timestamp {
         self.start.wrapping_add(self.load(self.starts, at))
     }
 
-    /// Its end.
     pub fn end(&self, at: usize) -> Timestamp {
         self.start(at).wrapping_add(self.load(self.lengths, at))
     }

@@ -6,7 +6,6 @@ use crate::view::tui::key::KeyPress;
 /// Something that happened at the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TerminalEvent {
-    /// A key.
     Key(KeyPress),
     /// Pasted text.
     Paste(String),

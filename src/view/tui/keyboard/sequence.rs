@@ -196,7 +196,6 @@ fn button(parameters: &str, last: u8) -> Option<TerminalEvent> {
 enum StringKind {
     /// An operating system command (`ESC ]`): the answer about the background is one.
     Command,
-    /// All others.
     Other,
 }
 

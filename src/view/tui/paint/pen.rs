@@ -33,7 +33,6 @@ const END: [(Modifier, &str); 3] = [(Modifier::ITALIC, "23"), (Modifier::UNDERLI
 /// What cells need of the pen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
-    /// All of it.
     Full(Pen),
     /// Blank cells: this background, and no modifier that shows on them.
     Blank(Color),

@@ -12,7 +12,6 @@ use crate::view::tui::sources::{RootCauseOrder, RootCauseRow};
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::table::{TableColumn, TableLayout};
 
-/// Draw it.
 pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let Some(found) = &app.patterns.found else { return };
     let list = &app.patterns.list;

@@ -6,7 +6,6 @@ use crate::view::tui::key_bar;
 use crate::view::tui::overlay::{EMPTY, Overlay};
 use crate::view::tui::theme::StyleScope;
 
-/// Draw it.
 pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     if let Some(status) = &app.status {
         let scope = if status.failed { StyleScope::Error } else { StyleScope::Strong };

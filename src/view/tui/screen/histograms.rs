@@ -18,7 +18,6 @@ use crate::view::tui::widget::histogram::Histogram;
 use crate::view::words;
 use ratatui::layout::Rect;
 
-/// Draw it.
 pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let Some(counts) = &app.counts else {
         canvas.text(2, 1, "counting …", StyleScope::Progress);

@@ -27,7 +27,6 @@ const MEASURES: [Measure; 5] = [
     Measure { name: "network", scope: StyleScope::StateNetwork, value: |c| c.mean.on_network },
 ];
 
-/// Draw it.
 pub fn draw(canvas: &mut Canvas<'_>, app: &App, view: &OverviewView) {
     canvas.clear();
     canvas.fill(0, 0, canvas.width(), '─', StyleScope::Rule);

@@ -15,7 +15,6 @@ use crate::view::tui::widget::spacetime::{Arrow, Bar, SpaceTime};
 use crate::view::tui::widget::table::{TableColumn, TableLayout};
 use ratatui::layout::Rect;
 
-/// Draw it.
 pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let Some(found) = &app.patterns.found else { return };
     let place = app.patterns.path;

@@ -20,7 +20,6 @@ use crate::view::tui::widget::table::{TableColumn, TableLayout};
 use crate::view::words;
 use std::borrow::Cow;
 
-/// Draw it.
 pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let Some((model, comparison)) = app.shown_tree() else {
         if app.failure.is_none() {

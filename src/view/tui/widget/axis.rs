@@ -14,7 +14,6 @@ use crate::view::tui::frame::BinGrid;
 pub struct AxisLabel {
     /// The first column, from the first bar.
     pub column: usize,
-    /// The text.
     pub text: String,
 }
 
