@@ -33,7 +33,7 @@ impl FtraceStorage {
         let pages = self.pages().get(cpu.at..).unwrap_or(&[]);
         for at in (packet.saturating_mul(cpu.packet())..end).step_by(cpu.page) {
             let page = pages.get(at..end.min(at + cpu.page)).unwrap_or(&[]);
-            if count_page(&self.rules, page, &mut account).is_none() {
+            if count_page(&self.rules, page, cpu.page, &mut account).is_none() {
                 account.read += 1;
                 account.skip(Notice::DamagedPacket, 1);
             }
@@ -42,8 +42,8 @@ impl FtraceStorage {
     }
 }
 
-/// Count the records of a page; `None` where it cannot be read to its end.
-fn count_page(rules: &PageRules, page: &[u8], account: &mut Account) -> Option<()> {
+/// Count the records of a page of `size` bytes, as far as the file has it; `None` where it cannot be read to its end.
+fn count_page(rules: &PageRules, page: &[u8], size: usize, account: &mut Account) -> Option<()> {
     let PageHeader { end, .. } = rules.page(page)?;
     let data = page.get(..end)?;
     let word = |at: usize| (at + 4 <= end).then(|| bits(data, at as u64 * 8, 32, rules.byte_order)).flatten();
@@ -57,7 +57,8 @@ fn count_page(rules: &PageRules, page: &[u8], account: &mut Account) -> Option<(
         let (body, length) = match kind {
             PADDING if delta == 0 => return Some(()),
             PADDING => {
-                at = (at + 4).saturating_add((word(at + 4)? as usize).next_multiple_of(4).max(4));
+                let length = (word(at + 4)? as usize).next_multiple_of(4).max(4);
+                at = (at + 4).checked_add(length).filter(|at| *at <= size)?;
                 continue;
             }
             EXTEND | ABSOLUTE => {
