@@ -17,6 +17,7 @@
 use super::chrome_event::{BoundedText, ChromeEvent, EventMember, EventPart, Scalar, TextBounds};
 use super::spans::{SpanPart, SpanThread, SpanTrack, Spans};
 use super::translation::{NamedThread, Translation};
+use super::unicode_text::UnicodeText;
 use super::{About, TranslationError};
 use crate::input::tracepoint::RecorderClock;
 use flate2::bufread::MultiGzDecoder;
@@ -110,9 +111,9 @@ struct ChromeEvents<'t> {
 }
 
 impl ChromeEvents<'_> {
-    fn read(&mut self, from: impl Read) -> ReadEnd {
+    fn read(&mut self, from: impl BufRead) -> ReadEnd {
         let bounds = TextBounds::default();
-        let mut json = serde_json::Deserializer::from_reader(BoundedText::new(from, &bounds));
+        let mut json = serde_json::Deserializer::from_reader(BoundedText::new(UnicodeText::new(from), &bounds));
         let whole = ChromeDocument { events: self, bounds: &bounds }.deserialize(&mut json);
         match whole {
             Ok(()) => ReadEnd::Whole,
@@ -293,6 +294,18 @@ mod tests {
             (format!("[{}]", EVENT.replace("\"B\"", "\"C\"")), (0, 0, 1)),
         ] {
             assert_eq!(read_text(text.as_bytes()), found, "{text}");
+        }
+    }
+
+    /// JavaScript cuts a name between the halves of a surrogate pair; other programs write names that are no UTF-8.
+    #[test]
+    fn read_keeps_events_whose_names_are_no_unicode() {
+        for name in [&br"cut \ud83d"[..], br"\udc00", b"caf\xe9"] {
+            let event = EVENT.replace("\"a\"", "\"x\"").into_bytes();
+            let at = event.iter().position(|byte| *byte == b'x').unwrap();
+            let event = [&event[..at], name, &event[at + 1..]].concat();
+            let text = [b"[", &event[..], b",", &event, b",", EVENT.as_bytes(), b"]"].concat();
+            assert_eq!(read_text(&text), (3, 0, 0), "{}", text.escape_ascii());
         }
     }
 

@@ -15,10 +15,11 @@ use super::firefox_tables::{Id, Profile, ProfiledThread, SampleTable, Tables, at
 use super::frames::Frame;
 use super::thread_ids::{UniqueThreadIds, id_of_name};
 use super::translation::{EventPlace, NamedThread, SAMPLES, StackWords, Translation, UNKNOWN_CPU};
+use super::unicode_text::UnicodeText;
 use super::{About, TranslationError};
 use crate::input::tracepoint::RecorderClock;
 use foldhash::HashMap;
-use std::io::{self, Read};
+use std::io::{self, BufRead};
 
 /// The largest file.
 const MOST: u64 = 1 << 30;
@@ -41,14 +42,14 @@ pub(super) fn is_one(begin: &[u8]) -> bool {
 
 /// Read the samples of a file of `size` bytes.
 pub(super) fn read(
-    from: impl Read,
+    from: impl BufRead,
     size: u64,
     translation: &mut Translation,
 ) -> io::Result<Result<About, TranslationError>> {
     if size > MOST {
         return Ok(Err(TranslationError::TooLarge { mebibytes: MOST >> 20 }));
     }
-    let mut profile: Profile = match serde_json::from_reader(from) {
+    let mut profile: Profile = match serde_json::from_reader(UnicodeText::new(from)) {
         Ok(profile) => profile,
         Err(e) if e.is_io() => return Err(e.into()),
         Err(e) => return Ok(Err(TranslationError::Json(e.to_string()))),

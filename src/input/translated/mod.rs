@@ -43,6 +43,7 @@ mod tracerpt;
 mod track_messages;
 mod tracks;
 mod translation;
+mod unicode_text;
 mod xperf;
 
 use super::tracepoint::{RecorderClock, TraceParts, TracepointTrace};
