@@ -328,6 +328,7 @@ fn full_stdout_is_named_and_full_stderr_changes_nothing() {
         let out = ask::finish(child, &format!("{words:?}"));
         assert_eq!((out.status.code(), said(&out).lines().count()), (Some(1), 1), "{words:?}: {}", said(&out));
         assert!(said(&out).contains("stdout") && said(&out).contains("room"), "{words:?}: {}", said(&out));
+        assert_eq!(said(&out).matches("No space left").count(), 1, "{words:?}: {}", said(&out));
     }
     for (words, status) in [(&["explain", "no/such/trace"][..], 1), (&["explain", "--sloow"], 2), (&["stats"], 2)] {
         let child = whyslow(words).stdout(std::process::Stdio::piped()).stderr(full()).spawn().unwrap();

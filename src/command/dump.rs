@@ -2,8 +2,7 @@
 
 use super::console::{Console, STDOUT};
 use super::{Outcome, Question};
-use crate::dump;
-use crate::dump::archive;
+use crate::dump::{self, DumpError, archive};
 use crate::options::InputOptions;
 use crate::session::Session;
 use anyhow::Context;
@@ -31,7 +30,8 @@ impl Question for DumpOptions {
         let notices = match session {
             Session::Traces(traces) => {
                 let write = if self.canonical { dump::canonical } else { dump::readable };
-                let mut notices = write(traces.opened("dump")?, console.ctx, &mut std::io::stdout()).context(STDOUT)?;
+                let written = write(traces.opened("dump")?, console.ctx, &mut std::io::stdout());
+                let mut notices = written.map_err(reason).context(STDOUT)?;
                 notices.merge(&traces.notices());
                 notices
             }
@@ -40,10 +40,19 @@ impl Question for DumpOptions {
                 if self.canonical {
                     anyhow::bail!("{}: --canonical is defined for CTF only; leave it out", run.title());
                 }
-                archive::dump(&run.archive, &console.ctx.cancel, &mut std::io::stdout().lock()).context(STDOUT)?
+                let written = archive::dump(&run.archive, &console.ctx.cancel, &mut std::io::stdout().lock());
+                written.map_err(reason).context(STDOUT)?
             }
             Session::Databases(databases) => return databases.refuse("dump"),
         };
         Ok(notices.into())
+    }
+}
+
+/// The reason by itself: an error that contains it would repeat its text.
+fn reason(error: DumpError) -> anyhow::Error {
+    match error {
+        DumpError::Output(e) => e.into(),
+        DumpError::Cancelled(e) => e.into(),
     }
 }
