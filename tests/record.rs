@@ -101,6 +101,10 @@ fn options_are_obeyed_or_refused_with_a_reason() {
             },
             "no function is probed",
         ),
+        (
+            RecordingRequest { buffer: Some(4 << 30), ..of(Recorder::Perf) },
+            "--buffer: for each of 8 CPUs these are 32768",
+        ),
     ] {
         let said = planned(&server(), &request);
         assert!(said.contains(part) && said.lines().count() == 1, "{said}");
@@ -220,9 +224,9 @@ fn failed_recorder_is_reported_in_one_line() {
 }
 
 /// Runs the program itself there, with the fake perf, until it records.
-fn whyslow(folder: &Path, out: &Path) -> std::process::Child {
+fn whyslow(folder: &Path, out: &Path, words: &[&str]) -> std::process::Child {
     let mut whyslow = machine(folder);
-    whyslow.args(["--with", "perf", "-o"]).arg(out);
+    whyslow.args(["--with", "perf", "-o"]).arg(out).args(words);
     let child = whyslow.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let began = Instant::now();
     while !std::fs::read_to_string(out.join("record.log")).is_ok_and(|text| text.contains("begun")) {
@@ -232,24 +236,83 @@ fn whyslow(folder: &Path, out: &Path) -> std::process::Child {
     child
 }
 
+/// Send a signal.
+fn send(signal: &str, child: &std::process::Child) {
+    let sent = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status().unwrap();
+    assert!(sent.success(), "{signal}");
+}
+
+/// The recording, once the recorder has written it.
+fn data(out: &Path) -> String {
+    let began = Instant::now();
+    let data = || std::fs::read_to_string(out.join("perf.data")).unwrap_or_default();
+    while data().is_empty() && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    data()
+}
+
+/// A fake perf that says when it records.
+const SAYS_BEGUN: &str = "echo begun >&2; ";
+
 #[test]
 fn recording_ended_by_a_signal_or_a_kill_is_whole() {
     let folder = tempfile::tempdir().unwrap();
-    fake_perf(folder.path(), &RECORDS.replace("\"$@\"; sleep", "echo begun >&2; \"$@\"; sleep"));
+    fake_perf(folder.path(), &RECORDS.replace("\"$@\"; sleep", &format!("{SAYS_BEGUN}\"$@\"; sleep")));
     for signal in ["INT", "TERM", "HUP", "KILL"] {
         let out = folder.path().join(signal);
-        let mut child = whyslow(folder.path(), &out);
-        let killed = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status().unwrap();
-        assert!(killed.success());
+        let mut child = whyslow(folder.path(), &out, &[]);
+        send(signal, &child);
         let status = child.wait().unwrap();
         assert_eq!(status.success(), signal != "KILL", "{signal}: {status}");
         // A killed program no longer waits for the recorder, which ends all the same.
-        let began = Instant::now();
-        let data = || std::fs::read_to_string(out.join("perf.data")).unwrap_or_default();
-        while data().is_empty() && began.elapsed() < Duration::from_secs(60) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        assert_eq!(data(), "data\n", "{signal}");
+        assert_eq!(data(&out), "data\n", "{signal}");
+    }
+}
+
+#[test]
+fn recording_of_a_stopped_program_ends_with_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    fake_perf(folder.path(), &RECORDS.replace("\"$@\"; sleep", &format!("{SAYS_BEGUN}\"$@\"; sleep")));
+    let out = folder.path().join("out");
+    let mut child = whyslow(folder.path(), &out, &["-d", "900ms", "--no-open"]);
+    send("STOP", &child);
+    assert_eq!(data(&out), "data\n");
+    send("CONT", &child);
+    assert!(child.wait().unwrap().success());
+}
+
+/// Commas separate what perf's options name, a dash begins an option, a shell separates words at blanks.
+#[test]
+fn folder_of_a_recording_may_have_any_name() {
+    let folder = tempfile::tempdir().unwrap();
+    fake_perf(folder.path(), RECORDS);
+    for name in ["a,b", "-dash", "two words", "it's $(no) `command`", "a\nb"] {
+        let mut whyslow = machine(folder.path());
+        whyslow.args(["--with", "perf", "-d", "50ms", "--no-open"]).arg(format!("-o={name}"));
+        let ended = ask::run(whyslow.current_dir(folder.path()));
+        assert!(ended.status.success(), "{name}: {}", ask::said(&ended));
+        assert_eq!(std::fs::read_to_string(folder.path().join(name).join("perf.data")).unwrap(), "data\n", "{name}");
+    }
+    let program = folder.path().join("two words");
+    let probe = |text: String| RecordingRequest { uprobes: vec![text], ..RecordingRequest::default() };
+    std::fs::write(program.join("a"), "").unwrap();
+    let said = planned(&server(), &probe(format!("{}:handle", program.join("a").display())));
+    assert!(said.contains("blanks or quotes in its path"), "{said}");
+}
+
+/// A command line that another machine would obey ends with 1, one that none would obey with 2.
+#[test]
+fn machine_without_a_recorder_is_no_wrong_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    for (words, status, part) in [
+        (["-d", "1s", "--no-open"], 1, "no recorder can be used"),
+        (["-d", "1s", "--until=latency>1s"], 1, "no recorder can be used"),
+        (["-d", "soon", "--no-open"], 2, "soon"),
+    ] {
+        let ended = ask::run(machine(folder.path()).args(words).env("PATH", folder.path()));
+        let said = ask::said(&ended);
+        assert!(ended.status.code() == Some(status) && said.contains(part), "{words:?}: {said}");
     }
 }
 

@@ -120,6 +120,29 @@ fn probes_of_killed_recordings_are_removed() {
     assert!(ask::said(&ended).contains("removed the probe whyslow_4000000/handle"), "{}", ask::said(&ended));
 }
 
+/// LTTng's daemon would record on until the disk is full.
+#[test]
+fn sessions_of_killed_recordings_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = std::process::id();
+    let mut clean = machine(folder.path());
+    std::fs::create_dir_all(folder.path().join(format!("proc/{own}"))).unwrap();
+    std::fs::write(folder.path().join(format!("proc/{own}/stat")), format!("{own} (whyslow) S 1\n")).unwrap();
+    let (lttng, destroyed) = (folder.path().join("lttng"), folder.path().join("destroyed"));
+    let script = format!(
+        "#!/bin/sh\ncase $1 in list) echo 'Available recording sessions:'; echo '  1) whyslow_{own} [active]'\n\
+         echo '  2) whyslow_4000000 [active]'; echo '  3) mine_4000000 [inactive]';;\n\
+         destroy) echo $2 >> {};; *) echo 2.13.9;; esac\n",
+        destroyed.display()
+    );
+    std::fs::write(&lttng, script).unwrap();
+    std::fs::set_permissions(&lttng, PermissionsExt::from_mode(0o755)).unwrap();
+    let said = ask::run(clean.arg("--clean"));
+    let listed = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert_eq!(listed, "removed the LTTng session whyslow_4000000 of the ended process 4000000\n");
+    assert_eq!(std::fs::read_to_string(&destroyed).unwrap(), "whyslow_4000000\n");
+}
+
 /// Root records, and the command is the user's own, who called sudo.
 #[test]
 fn command_and_recording_belong_to_the_user_who_called_sudo() {

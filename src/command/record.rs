@@ -31,7 +31,7 @@ pub struct RecordOptions {
     /// List the usable recorders, obstacles with remedies, and the questions a recording answers; record nothing
     #[arg(long)]
     check: bool,
-    /// Remove the probes that killed recordings have left in the kernel, and list them; record nothing
+    /// Remove the probes and LTTng sessions that killed recordings have left, and list them; record nothing
     #[arg(long, conflicts_with_all = ["check", "dry_run"])]
     clean: bool,
     /// Don't open the recording when it has ended
@@ -62,7 +62,7 @@ pub(super) fn run(options: &RecordOptions) -> anyhow::Result<AfterRecording> {
         return Ok(AfterRecording::Done(u8::from(!is_usable)));
     }
     if options.clean {
-        return remove_leftovers(&options.root).map(|()| AfterRecording::Done(0));
+        return remove_leftovers(&options.root, &host).map(|()| AfterRecording::Done(0));
     }
     let request = &options.request;
     let folder = request.output.clone().unwrap_or_else(free_folder);
@@ -76,8 +76,15 @@ pub(super) fn run(options: &RecordOptions) -> anyhow::Result<AfterRecording> {
         print(&script_by_hand(&plan, request))?;
         return Ok(AfterRecording::Done(0));
     }
-    for name in record::remove_left_probes(&options.root) {
-        say(&format!("note: removed the probe {}, which a killed recording had left", clean::line(&name)));
+    let sessions = match plan.recorder {
+        Recorder::Lttng => record::left_sessions(&options.root, &host),
+        // They do not wait for LTTng's daemon.
+        Recorder::Perf | Recorder::TraceCmd => Vec::new(),
+    };
+    for left in record::left_probes(&options.root).into_iter().chain(sessions) {
+        if left.remove().is_ok() {
+            say(&format!("note: removed {}, which a killed recording had left", clean::line(&left.to_string())));
+        }
     }
     let ended = run_and_report(&plan, request)?;
     let terminals = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
@@ -120,15 +127,16 @@ fn words_to_open(plan: &RecordingPlan, appearance: &AppearanceOptions) -> Vec<Os
     words
 }
 
-/// Remove the probes of ended recordings, and list them.
-fn remove_leftovers(root: &Path) -> anyhow::Result<()> {
+/// Remove the probes and sessions of ended recordings, and list them.
+fn remove_leftovers(root: &Path, host: &Capabilities) -> anyhow::Result<()> {
     let mut text = String::new();
-    for probe in record::left_probes(root) {
-        let name = clean::line(&probe.name);
-        probe.remove().with_context(|| format!("the probe {name} of the ended process {} stays", probe.pid))?;
-        text.push_str(&format!("removed the probe {name} of the ended process {}\n", probe.pid));
+    for left in record::left_probes(root).into_iter().chain(record::left_sessions(root, host)) {
+        let what = left.to_string();
+        let what = clean::line(&what);
+        left.remove().with_context(|| format!("{what} of the ended process {} stays", left.pid))?;
+        text.push_str(&format!("removed {what} of the ended process {}\n", left.pid));
     }
-    print(if text.is_empty() { "no recording has left a probe\n" } else { &text })
+    print(if text.is_empty() { "no recording has left a probe or a session\n" } else { &text })
 }
 
 /// The first folder of the default name that does not exist.

@@ -70,6 +70,7 @@ mod tests {
             trace: "out/perf.data".into(),
             kernel_symbols: None,
             control: None,
+            duration: None,
             printer: None,
         };
         let log = |text: &str| ScriptLog(text.to_owned());

@@ -10,6 +10,7 @@ use super::shell::ShellCommand;
 use super::{CallGraph, EndTrigger, RecordError, Recorder, RecordingRequest, ftrace, lttng, perf};
 use crate::model::topic::{ESSENTIAL, TOPICS};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Bytes that a busy CPU of a server records in a second. A flight recorder's buffer holds as many for each second.
 const BYTES_PER_SECOND: u64 = 4 << 20;
@@ -42,6 +43,8 @@ pub struct RecordingPlan {
     pub kernel_symbols: Option<PathBuf>,
     /// A named pipe in the folder by which perf is asked to write what its buffers hold; `None` where it is not asked.
     pub control: Option<PathBuf>,
+    /// The time after which the recording ends, also where whyslow is stopped and cannot end it.
+    pub duration: Option<Duration>,
     /// Prints the calls of probed functions while a command runs that is appended to it; `None` if they are not needed.
     pub printer: Option<ShellCommand>,
 }
@@ -201,15 +204,7 @@ pub fn plan(
     is_running(request, purpose)?;
     let probes = probes(request, purpose)?;
     let buffer = buffer(host, request);
-    let all = buffer.saturating_mul(u64::from(host.cpus));
-    if request.buffer.is_some() && host.memory > 0 && all > host.memory / 2 {
-        let (all, memory, most) = (all >> 20, host.memory >> 20, (host.memory / 2 / u64::from(host.cpus.max(1))) >> 20);
-        let reason = format!(
-            "for each of {} CPUs these are {all} MiB of the {memory} MiB of memory; give at most {most}MiB",
-            host.cpus
-        );
-        return Err(RecordError::option("--buffer", reason));
-    }
+    has_room(host, request, buffer)?;
     let name = format!("{GROUP}{identity}");
     // A script to run by hand does not ask, and a flight recorder writes at the end.
     let is_asked = recorder == Recorder::Perf && purpose == PlanUse::Run && request.overwrite.is_none();
@@ -257,9 +252,21 @@ pub fn plan(
     let printer =
         latency.then(|| host.command(Recorder::Perf).with(["trace", "-a", "-e"]).with([format!("{}:*", input.name)]));
     let trace = if trace.is_empty() { folder.to_owned() } else { folder.join(trace) };
-    let control = input.control;
-    let folder = folder.to_owned();
-    Ok(RecordingPlan { recorder, why, notes, prepare, record, finish, folder, trace, kernel_symbols, control, printer })
+    let (control, folder, duration) = (input.control, folder.to_owned(), request.duration);
+    Ok(RecordingPlan {
+        recorder,
+        why,
+        notes,
+        prepare,
+        record,
+        finish,
+        folder,
+        trace,
+        kernel_symbols,
+        control,
+        duration,
+        printer,
+    })
 }
 
 /// Bytes of buffer for each CPU, a power of two. Without `--buffer`, all buffers take at most an eighth of the memory.
@@ -272,6 +279,19 @@ fn buffer(host: &Capabilities, request: &RecordingRequest) -> u64 {
     let bytes = if request.buffer.is_some() { wanted } else { wanted.min(most) };
     let power = bytes.clamp(1 << 16, 1 << 32).next_power_of_two();
     if power > bytes && request.buffer.is_none() { power / 2 } else { power }
+}
+
+/// An error for buffers that were asked for and take more than half of the memory.
+fn has_room(host: &Capabilities, request: &RecordingRequest, buffer: u64) -> Result<(), RecordError> {
+    let all = buffer.saturating_mul(u64::from(host.cpus));
+    if request.buffer.is_none() || host.memory == 0 || all <= host.memory / 2 {
+        return Ok(());
+    }
+    let (all, memory, most) = (all >> 20, host.memory >> 20, (host.memory / 2 / u64::from(host.cpus.max(1))) >> 20);
+    let cpus = host.cpus;
+    let reason =
+        format!("for each of {cpus} CPUs these are {all} MiB of the {memory} MiB of memory; give at most {most}MiB");
+    Err(RecordError::option("--buffer", reason))
 }
 
 /// An error for a process that is not there to be recorded. A script may be for another machine.

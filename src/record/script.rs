@@ -10,6 +10,9 @@ use std::fmt::Write;
 /// The kernel's table of its functions.
 const SYMBOL_TABLE: &str = "/proc/kallsyms";
 
+/// A recording with a time ends by itself this many seconds later at most: a busy whyslow ends it before.
+const LATE: u64 = 3;
+
 /// The part of a script that runs during the recording.
 pub enum ScriptMode {
     /// A command; the recording ends with it.
@@ -72,8 +75,13 @@ impl RecordingPlan {
         for line in &self.prepare {
             let _ = writeln!(script, "echo {} >&2; {line} || {{ finish; exit 1; }}", says("+", line));
         }
-        let printer = self.printer.as_ref().map(|line| format!("exec {line} -- sh -c 'exec cat >/dev/null' 2>&1"));
-        let waiting = format!("echo ready; {}", printer.as_deref().unwrap_or("exec cat >/dev/null"));
+        let wait = match self.duration {
+            // A stopped whyslow does not end its input.
+            Some(time) => format!("timeout {} cat >/dev/null; :", time.as_secs().saturating_add(LATE)),
+            None => "exec cat >/dev/null".to_owned(),
+        };
+        let printer = self.printer.as_ref().map(|line| format!("exec {line} -- sh -c {} 2>&1", quoted(&wait)));
+        let waiting = format!("echo ready; {}", printer.unwrap_or(wait));
         let _ = match &self.record {
             Some(record) => {
                 writeln!(script, "echo {} >&2; {record} -- sh -c {}; status=$?", says("+", record), quoted(&waiting))

@@ -97,8 +97,13 @@ pub fn run(
         if let Some(reason) = script.slow_call(request, POLL_INTERVAL) {
             break RecordingStop::because(reason);
         }
-        if let Some(status) = script.ended() {
-            return Err(script.failure(status));
+        match script.ended() {
+            // This program was stopped, and the script's own limit has ended it.
+            Some(status) if status.success() && request.duration.is_some() => {
+                break RecordingStop::because("the recorder ended");
+            }
+            Some(status) => return Err(script.failure(status)),
+            None => {}
         }
         if let Some(stop) = stop_by_signal(&mut signals, request) {
             break stop;
