@@ -3,8 +3,8 @@
 //! In: the options of the command. Out: [`Rules`]. Read: below the named paths; below the folders of symbols; unless
 //! these are all (`--symbols-only`), below folders where programs are installed or built, because the recorded paths
 //! may lead to any of them. Written: files that are open already, of which that of `-o` gets its name in its folder;
-//! in the interface also the current folder and that of its state; `command` adds the recordings that the interface had
-//! open before, to be read, because one of them may become the baseline.
+//! in the interface also files of its state, and exports, which get their names in the current folder; `command` adds
+//! the recordings that the interface had open before, to be read, because one of them may become the baseline.
 
 use crate::analysis::symbols::{kernel, machine, perf_map};
 use crate::base::sandbox::Rules;
@@ -73,7 +73,7 @@ pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Ru
     }
     if files.interface {
         rules.read.extend(files.theme.map(PathBuf::from));
-        rules.write.push(PathBuf::from("."));
+        rules.exports = Some(PathBuf::from("."));
         rules.write.extend(strategy.and_then(|s| s.state_dir()).map(|state| state.join("whyslow")));
         rules.terminals.extend(["/dev/tty", "/proc/self/fd/0", "/proc/self/fd/1"].map(PathBuf::from));
     }
@@ -143,9 +143,9 @@ mod tests {
     }
 
     #[test]
-    fn rules_let_the_interface_write_in_the_current_folder() {
+    fn rules_let_the_interface_export_to_the_current_folder() {
         let rules = rules_of("whyslow /t");
-        assert!(rules.write.contains(&PathBuf::from(".")) && !rules.write.contains(&std::env::temp_dir()));
+        assert!(rules.exports == Some(PathBuf::from(".")) && !rules.write.contains(&std::env::temp_dir()));
         assert!(!rules.terminals.is_empty());
     }
 }

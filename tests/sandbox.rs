@@ -12,7 +12,7 @@ mod support {
 use ask::{copy, fixture, run, said, whyslow};
 use pty_shell::PtyShell;
 use std::collections::BTreeSet;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -219,10 +219,52 @@ fn interface_writes_into_the_current_folder_alone() {
     // A key right behind it would be taken for one with Alt.
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert!(!other.join("a.json").exists());
+    // No more than an empty file could be made below the current folder.
+    let (below, file) = (shell.folder.path().join("below"), shell.folder.path().join("c.json"));
+    std::fs::create_dir(&below).unwrap();
+    export(&mut shell, "below/a.json", "--no-sandbox");
+    shell.send("\x1b");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert_eq!(std::fs::read_dir(&below).unwrap().count(), 0);
     export(&mut shell, "b.json", "b.json");
     shell.until("file", |d| std::fs::metadata(d.folder.path().join("b.json")).is_ok_and(|m| m.len() > 100));
+    // What takes another's place gives no user more rights than that.
+    for mode in [0o600, 0o644] {
+        std::fs::write(&file, "older").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        export(&mut shell, "c.json", "Overwrite it?");
+        shell.send("y");
+        shell.until("file", |_| std::fs::metadata(&file).is_ok_and(|about| about.len() > 100));
+        let given = std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        assert!(given & !mode == 0 && given & 0o600 == 0o600, "{mode:o}: {given:o}");
+    }
     shell.send("q");
     shell.until("shell", |d| !d.is_alternate());
+    assert!(ask::files(shell.folder.path()).iter().all(|path| !path.to_string_lossy().contains("/.whyslow-")));
+}
+
+/// What hostile code can do in the interface, which writes after the sandbox has begun.
+#[test]
+fn code_of_a_hostile_file_changes_nothing_in_the_interface() {
+    if !is_confined() {
+        return;
+    }
+    let mut shell = PtyShell::new(80, 24);
+    let folder = shell.folder.path().to_owned();
+    let (victim, lines) = (folder.join("victim"), folder.join("lines"));
+    std::fs::write(&victim, "precious").unwrap();
+    std::fs::hard_link(&victim, folder.join("kept")).unwrap();
+    let environment = format!("LD_PRELOAD={} PROBE_AT=metadata PROBE_VICTIM={}", probe().display(), victim.display());
+    let command = format!("{} {} 2> {}", ask::PROGRAM, fixture("snap").display(), lines.display());
+    shell.send(&format!("clear; env {environment} {command}; echo ended $?\r"));
+    shell.wait("ended 7");
+    let lines = std::fs::read_to_string(lines).unwrap();
+    assert!(lines.lines().count() > 45, "{lines}");
+    // It may read the folder of its exports, and take names from files there.
+    let allowed: Vec<&str> = lines.lines().filter(|line| line.ends_with("ALLOWED")).collect();
+    assert_eq!(allowed, ["read the file: ALLOWED", "unlink: ALLOWED"], "{lines}");
+    assert_eq!(std::fs::read(folder.join("kept")).unwrap(), b"precious");
+    assert_eq!(std::fs::read(folder.join("made")).unwrap_or_default(), b"");
 }
 
 /// The library that tries from inside what the process should not be able to do, built once.

@@ -8,6 +8,7 @@
 //! Cost: the bytes, two flushes, and the entries of the folder.
 
 use super::allocator::room_for_threads;
+use super::export_files;
 use super::output_path::{OutputPlace, existing};
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RawMode, Stat};
 use std::ffi::{OsStr, OsString};
@@ -23,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const HIDDEN: &str = ".whyslow-";
 
 /// The rights of a file that takes no other's place, of which the user's mask takes some.
-const NEW: RawMode = 0o666;
+pub(super) const NEW: RawMode = 0o666;
 
 /// Hidden names that exist now, with their folders, for the code that ends the process. A writer holds the lock until
 /// the name exists; the code that ends the process keeps it, so that none is made after they were removed.
@@ -67,7 +68,8 @@ impl Output {
         let replaced = before.as_ref().map(|_| open_beside(&folder, &name)).transpose()?;
         remove_leftovers(&folder);
         let folder = Arc::new(folder);
-        let (file, hidden) = match nameless(&folder, mode) {
+        let prepared = export_files::take(&folder, before.as_ref().map(|about| about.st_mode & 0o777))?;
+        let (file, hidden) = match prepared.map_or_else(|| nameless(&folder, mode), |file| Ok(Some(file)))? {
             Some(file) => (file, None),
             None => {
                 let (file, hidden) = hidden_file(&folder, mode)?;
@@ -226,15 +228,21 @@ fn open_beside(folder: &File, name: &OsStr) -> io::Result<File> {
 
 /// A new file without a name, with the rights that the user's mask leaves of `mode`; only Linux has such.
 #[cfg(not(target_os = "linux"))]
-fn nameless(_folder: &File, _mode: RawMode) -> Option<File> {
-    None
+pub(super) fn nameless(_folder: &File, _mode: RawMode) -> io::Result<Option<File>> {
+    Ok(None)
 }
 
-/// A new file without a name, with the rights that the user's mask leaves of `mode`.
+/// A new file without a name, with the rights that the user's mask leaves of `mode`; nothing where the file system has
+/// no such files.
 #[cfg(target_os = "linux")]
-fn nameless(folder: &File, mode: RawMode) -> Option<File> {
+pub(super) fn nameless(folder: &File, mode: RawMode) -> io::Result<Option<File>> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    rustix::fs::openat(folder, ".", flags, Mode::from_raw_mode(mode)).ok().map(File::from)
+    match rustix::fs::openat(folder, ".", flags, Mode::from_raw_mode(mode)) {
+        Ok(file) => Ok(Some(file.into())),
+        // Where the sandbox refuses to write, a file with a name would be made and stay empty.
+        Err(refused @ rustix::io::Errno::ACCESS) => Err(refused.into()),
+        Err(_) => Ok(None),
+    }
 }
 
 /// A hidden name, which is removed when this goes unless it has become another.

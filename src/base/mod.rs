@@ -10,6 +10,7 @@ pub mod clean;
 pub mod ctx;
 pub mod cursor;
 pub mod demangle;
+mod export_files;
 pub mod figure;
 pub mod file;
 pub mod hashed_ids;

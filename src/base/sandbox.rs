@@ -6,6 +6,7 @@
 //! program, sockets, signals to other processes; and nothing that is executed could gain privileges. What was opened
 //! before stays open. It cannot be taken back. Cost: one rule, two system calls, for each folder.
 
+use super::export_files;
 use super::file::Output;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,11 +22,21 @@ pub struct Rules {
     pub known: Vec<PathBuf>,
     /// Folders in which files are made, replaced and removed.
     pub write: Vec<PathBuf>,
+    /// The folder in which exports get their names, without what is below it. Where files for them cannot be opened
+    /// before, it is one to write in.
+    pub exports: Option<PathBuf>,
     pub terminals: Vec<PathBuf>,
 }
 
 /// The folders in which the sandbox in force allows writing.
-static WRITABLE: OnceLock<Vec<PathBuf>> = OnceLock::new();
+static WRITABLE: OnceLock<WritableFolders> = OnceLock::new();
+
+#[derive(Debug)]
+struct WritableFolders {
+    /// With all below them.
+    trees: Vec<PathBuf>,
+    exports: Option<PathBuf>,
+}
 
 /// The files that the sandbox in force allows by a rule of their own, as they were when it began.
 #[cfg(target_os = "linux")]
@@ -58,8 +69,11 @@ pub enum SandboxError {
 /// capabilities and system calls are gone, and files are not confined.
 #[cfg(target_os = "linux")]
 pub fn confine(rules: &Rules, output: Option<&Output>) -> Result<(), SandboxError> {
-    super::capabilities::drop_but(output.is_some() || !rules.write.is_empty());
+    super::capabilities::drop_but(output.is_some() || !rules.write.is_empty() || rules.exports.is_some());
     let confined = confine_files(rules, output);
+    if confined.is_err() {
+        export_files::close();
+    }
     let calls = super::system_calls::refuse();
     confined?;
     calls.map_err(SandboxError::Calls)
@@ -76,10 +90,12 @@ fn confine_files(rules: &Rules, output: Option<&Output>) -> Result<(), SandboxEr
     const NEWEST: ABI = ABI::V6;
     let listed = AccessFs::ReadFile | AccessFs::ReadDir;
     let made = listed | AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::RemoveFile | AccessFs::Truncate;
+    let exports = rules.exports.as_deref().and_then(export_files::prepare);
+    let written = rules.exports.iter().filter(|_| exports.is_none()).chain(&rules.write).cloned().collect::<Vec<_>>();
     let grants: [(&[PathBuf], BitFlags<AccessFs>); 4] = [
         (&rules.read, listed),
         (&rules.known, AccessFs::ReadFile.into()),
-        (&rules.write, made),
+        (&written, made),
         (&rules.terminals, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev),
     ];
     let handled = Ruleset::default()
@@ -102,12 +118,12 @@ fn confine_files(rules: &Rules, output: Option<&Output>) -> Result<(), SandboxEr
             }
         }
     }
-    if let Some(output) = output {
-        // By its open folder: a path could mean another one by now, or could not be opened again.
-        let made = BitFlags::from(AccessFs::MakeReg);
-        let access = if output.replaces() { made | AccessFs::RemoveFile } else { made };
-        let rule = PathBeneath::new(output.folder(), access);
-        ruleset = ruleset.add_rule(rule).map_err(SandboxError::Refused)?;
+    // By its open folder: a path could mean another one by now, or could not be opened again.
+    let named = BitFlags::from(AccessFs::MakeReg);
+    let replaced = named | AccessFs::RemoveFile;
+    let output = output.map(|output| (output.folder(), if output.replaces() { replaced } else { named }));
+    for (folder, access) in output.into_iter().chain(exports.as_ref().map(|folder| (folder, listed | replaced))) {
+        ruleset = ruleset.add_rule(PathBeneath::new(folder, access)).map_err(SandboxError::Refused)?;
     }
     let status = ruleset.restrict_self().map_err(SandboxError::Refused)?;
     match (status.ruleset, status.landlock) {
@@ -116,7 +132,8 @@ fn confine_files(rules: &Rules, output: Option<&Output>) -> Result<(), SandboxEr
         _ => {
             let real = |path: &PathBuf| std::fs::canonicalize(path).ok();
             drop(FILES.set(files));
-            drop(WRITABLE.set(rules.write.iter().filter_map(real).collect()));
+            let exports = rules.exports.as_ref().filter(|_| exports.is_some()).and_then(real);
+            drop(WRITABLE.set(WritableFolders { trees: written.iter().filter_map(real).collect(), exports }));
             Ok(())
         }
     }
@@ -149,7 +166,10 @@ pub fn explained(path: &Path, error: io::Error) -> io::Error {
         return error;
     };
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let within = std::fs::canonicalize(folder).is_ok_and(|folder| writable.iter().any(|w| folder.starts_with(w)));
+    let is_allowed = |folder: PathBuf| {
+        writable.exports.as_ref() == Some(&folder) || writable.trees.iter().any(|tree| folder.starts_with(tree))
+    };
+    let within = std::fs::canonicalize(folder).is_ok_and(is_allowed);
     if within {
         return error;
     }

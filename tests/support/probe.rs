@@ -73,7 +73,6 @@ fn attack() {
     call("set an attribute", 188, [path, text, text, 1, 0, 0]);
     call("change times", 280, [here, path, 0, 0, 0, 0]);
     call("truncate", 76, [path, 0, 0, 0, 0, 0]);
-    call("unlink", 87, [path, 0, 0, 0, 0, 0]);
     call("open by handle", 304, [here, path, 0, 0, 0, 0]);
     for (family, kind, name) in [(1, 1, "Unix"), (2, 1, "TCP"), (2, 2, "UDP"), (2, 3, "raw"), (16, 3, "netlink")] {
         call(&format!("open a {name} socket"), 41, [family, kind, 0, 0, 0, 0]);
@@ -105,6 +104,7 @@ fn attack() {
     call("type into the terminal", 16, [0, 0x5412, text, 0, 0, 0]);
     said("read the file", std::fs::File::open(&victim).map(drop));
     said("write the file", std::fs::File::options().append(true).open(&victim).map(drop));
+    call("unlink", 87, [path, 0, 0, 0, 0, 0]);
     said("read the passwords", std::fs::File::open("/etc/shadow").map(drop));
     let beside = Path::new(&victim).with_file_name("made");
     said("make a file beside it", std::fs::write(beside, "x"));
