@@ -293,7 +293,7 @@ def runs(scene):
     ]}
     parts["explain"] = [Run(f"explain {os.path.basename(path)}", ["stats", "count", path]) for path in packed[3:]]
     parts["explain"] += [Run(f"explain {os.path.basename(path)}", ["explain", path]) for path in packed[:2]]
-    parts["explain"] += [Run("explain --memory", ["explain", "--memory", "64MiB", packed[0]]),
+    parts["explain"] += [Run("explain --memory", ["explain", "--memory", "256MiB", packed[0]]),
                          Run("dump z.data", ["dump", packed[2]])]
     parts["build"] = []
     for kind, ending in ((["build"], "why"), (["build", "--history"], "history")):
@@ -320,10 +320,12 @@ def main():
     scene = Scene(options)
     failures, all_kills = [], 0
     try:
-        for part, of_part in runs(scene).items():
+        of_record = options.kills // 5
+        others = options.kills - of_record
+        for position, (part, of_part) in enumerate(runs(scene).items()):
             if options.only not in (None, part):
                 continue
-            kills = options.kills // 5 if part == "record" else options.kills * 4 // 15
+            kills = of_record if part == "record" else others * position // 3 - others * (position - 1) // 3
             for number, run in enumerate(of_part):
                 counts = collections.Counter()
                 own = kills * (number + 1) // len(of_part) - kills * number // len(of_part)
