@@ -31,7 +31,7 @@ mod user;
 mod watch;
 
 pub use check::{CheckReport, report};
-pub use leftovers::{Leftover, left_probes, left_sessions};
+pub use leftovers::{left_probes, left_sessions};
 pub use trigger::EndTrigger;
 pub use user::RecordingUser;
 pub use watch::{RecordingEnd, RecordingProgress, run};
