@@ -36,9 +36,42 @@ pub struct Contributions {
     /// By execution: events were lost while it ran.
     pub lossy: Vec<bool>,
     /// By execution, in order of time.
-    pub rows: Vec<Vec<Contribution>>,
+    pub rows: ContributionRows,
     /// Three quarters of all waits for a CPU are no longer.
     pub scheduler_noise_ns: Ns,
+}
+
+/// Rows of contributions, one after the other in one list: a large block of the heap, for which a memory limit has a
+/// file, and not many small ones.
+#[derive(Clone, Debug, Default)]
+pub struct ContributionRows {
+    all: Vec<Contribution>,
+    /// By row: where it ends.
+    ends: Vec<usize>,
+}
+
+impl ContributionRows {
+    /// Without rows, with room for so many and for all of their contributions.
+    pub fn with_capacity(rows: usize, contributions: usize) -> ContributionRows {
+        ContributionRows { all: Vec::with_capacity(contributions), ends: Vec::with_capacity(rows) }
+    }
+
+    /// Add the next row.
+    pub fn push(&mut self, row: impl Iterator<Item = Contribution>) {
+        self.all.extend(row);
+        self.ends.push(self.all.len());
+    }
+
+    /// A row; `None` behind the last one.
+    pub fn get(&self, row: usize) -> Option<&[Contribution]> {
+        let begin = row.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        self.all.get(begin..*self.ends.get(row)?)
+    }
+
+    /// Those of all rows, in order.
+    pub fn all(&self) -> &[Contribution] {
+        &self.all
+    }
 }
 
 /// Spans that take no memory worth merging.
@@ -54,7 +87,7 @@ impl Contributions {
     /// By thread: when executions' critical paths went through it, merged and sorted.
     pub fn on_paths(&self) -> BTreeMap<ThreadId, Vec<Span>> {
         let mut spans: BTreeMap<ThreadId, MergedSpans> = BTreeMap::new();
-        for contribution in self.rows.iter().flatten() {
+        for contribution in self.rows.all() {
             // A thread that waits for another is on the path as well.
             let mut at = self.hops.get(contribution.hop);
             while let Some(hop) = at {
@@ -111,6 +144,16 @@ pub fn overlap(merged: &[Span], span: Span) -> Ns {
 #[cfg(test)]
 mod tests {
     use crate::explain::contribution::*;
+
+    #[test]
+    fn rows_are_read_back_as_they_came() {
+        let of = |ns: u64| Contribution { context: ContextId::at(1), hop: HopId::at(2), span: Span::of_ns(0, 9), ns };
+        let mut rows = ContributionRows::with_capacity(3, 3);
+        [&[5, 6][..], &[], &[7]].into_iter().for_each(|row| rows.push(row.iter().map(|ns| of(*ns))));
+        assert_eq!(rows.get(0), Some(&[of(5), of(6)][..]));
+        assert_eq!((rows.get(1), rows.get(2)), (Some(&[][..]), Some(&[of(7)][..])));
+        assert_eq!((rows.get(3), rows.get(usize::MAX), rows.all().len()), (None, None, 3));
+    }
 
     #[test]
     fn merge_joins_adjacent_spans() {

@@ -3,7 +3,7 @@
 //!
 //! Cost: linear in the entries. The result is a few dozen entries per execution, however often threads alternated.
 
-use super::contribution::{Contribution, Contributions};
+use super::contribution::{Contribution, ContributionRows, Contributions};
 use crate::analysis::ecct::NodeTime;
 use crate::analysis::executions::Execution;
 use crate::analysis::hops::{HopId, Hops};
@@ -55,13 +55,14 @@ pub(super) fn add_up(start: Timestamp, own: &[NodeTime], spent_by: &[HopId]) -> 
 const SAMPLED: usize = 100_000;
 
 impl Contributions {
-    /// None yet, of these executions.
+    /// None yet, of these executions, with room for so many.
     pub(super) fn new(
         timeline: &Timeline,
         leaders: &Leaders,
         names: &ThreadNames,
         executions: &[Execution],
         hops: Hops,
+        number: usize,
     ) -> Contributions {
         let mut threads: BTreeMap<ThreadId, ThreadIdentity> = BTreeMap::new();
         for id in hops.iter().map(|hop| hop.thread) {
@@ -73,7 +74,7 @@ impl Contributions {
             own: executions.iter().map(|e| e.thread).collect(),
             names: executions.iter().map(|e| names.at(timeline.thread(e.thread)?, e.last_moment())).collect(),
             lossy: executions.iter().map(|e| timeline.is_lossy(e.span)).collect(),
-            rows: Vec::with_capacity(executions.len()),
+            rows: ContributionRows::with_capacity(executions.len(), number),
             scheduler_noise_ns: scheduler_noise(timeline),
         }
     }
@@ -84,7 +85,7 @@ impl Contributions {
             let context = *contexts.get(held.node.index())?;
             Some(Contribution { context, hop: held.hop, span: held.span, ns: held.ns })
         };
-        self.rows.push(held.into_iter().filter_map(named).collect());
+        self.rows.push(held.into_iter().filter_map(named));
     }
 }
 

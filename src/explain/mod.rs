@@ -189,7 +189,7 @@ fn made(
         model.names.intern(&trace.label);
     }
     let contributions = match holders {
-        Holders::Wanted => Contributions::new(timeline, leaders, &names, &found, hops),
+        Holders::Wanted => Contributions::new(timeline, leaders, &names, &found, hops, contributions),
         Holders::Omitted => Contributions::default(),
     };
     let mut assembly = Assembly {
