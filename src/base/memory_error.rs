@@ -19,13 +19,13 @@ pub enum MemoryError {
     },
     /// What must be in memory is more, before any work.
     #[error(
-        "{limit}: opened traces hold {}, and buffers of events, open rows and leaves of states need {}, {} and {} more \
-         at least; raise the limit to {}, use fewer --threads, or fewer traces",
+        "{limit}: opened traces and what is known of them hold {}, and buffers of events, open rows and leaves of \
+         states need {}, {} and {} more at least; raise the limit to {}, use fewer --threads, or fewer traces",
         size(*.opened), size(*.buffers), size(*.rows), size(*.leaves), size(*.needed)
     )]
     Parts {
         limit: Limit,
-        /// Bytes that the process holds once the traces are open.
+        /// Bytes that the process holds once the traces are open, and what an earlier pass over them has found.
         opened: u64,
         /// Bytes of buffers of events.
         buffers: u64,

@@ -103,12 +103,16 @@ impl LeafPool {
     /// budget is set, or there is no file. The work ends here where a limit has no room for the least of each part.
     pub fn within(ctx: &Ctx, buffers: u64) -> Result<Option<Arc<LeafPool>>, Cancelled> {
         let Some(budget) = &ctx.budget else { return Ok(None) };
-        let opened = memory::held().unwrap_or(0);
-        if let Some(limit) = ctx.memory
-            && let Err(why) = budget::check_parts(limit, opened, buffers, ctx.threads)
-        {
-            ctx.cancel.fail(why);
-            ctx.cancel.check()?;
+        let mut opened = memory::held().unwrap_or(0);
+        if let Some(limit) = ctx.memory {
+            let check = |opened: u64| budget::check_parts(limit, opened, buffers, ctx.threads);
+            let checked = check(opened).or_else(|_| {
+                // Blocks that earlier steps freed, as those of a first pass, are no need.
+                return_free_memory();
+                opened = memory::held().unwrap_or(opened);
+                check(opened)
+            });
+            checked.map_err(|why| ctx.cancel.fail(why)).or_else(|()| ctx.cancel.check())?;
         }
         let bytes = budget.for_leaves(opened, buffers, ctx.threads);
         let pool = |file| LeafPool::new(Some(LeafRoom { bytes, file }), ctx);
