@@ -148,6 +148,11 @@ impl Ctx {
         Ctx { threads, cancel: Cancel::default(), progress: Arc::default(), memory: None, budget: None, helpers }
     }
 
+    /// For another computation with the same workers and limits: it is neither cancelled nor begun.
+    pub fn anew(&self) -> Ctx {
+        Ctx { cancel: Cancel::default(), progress: Arc::default(), ..self.clone() }
+    }
+
     /// The workers beside the calling thread; `None` for a single worker, or if the system refuses threads.
     pub(super) fn helpers(&self) -> Option<&ThreadPool> {
         if self.threads > 1 { self.helpers.get() } else { None }

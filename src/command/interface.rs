@@ -4,9 +4,7 @@ use super::console::{Console, shows_ascii_only};
 use super::state_folder::{self, KnownRecording, StateFile};
 use super::{Outcome, Question, places, tour};
 use crate::analysis::symbols::files::SymbolPaths;
-use crate::base::budget::Budget;
 use crate::base::ctx::Ctx;
-use crate::base::memory::{self, Limit};
 use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::compare::{self, Comparison};
@@ -103,8 +101,6 @@ impl Question for InterfaceOptions {
             renamed,
             mined: None,
             history: None,
-            memory: console.ctx.memory,
-            budget: console.ctx.budget.clone(),
             notices: Arc::clone(&notices),
         });
         let state = state_folder::folder().filter(|_| !self.tour).map(|folder| StateFile::new(&folder, &self.traces()));
@@ -122,7 +118,7 @@ impl Question for InterfaceOptions {
             first,
             has_events,
             options,
-            threads: console.ctx.threads,
+            ctx: console.ctx.clone(),
             tour: self.tour,
             saved,
             saved_notice: known.notice.filter(|_| !self.fresh),
@@ -161,8 +157,6 @@ struct Analyst {
     mined: Option<Arc<Mining>>,
     /// The state history, once it was needed.
     history: Option<Arc<RecordedHistory>>,
-    memory: Option<Limit>,
-    budget: Option<Budget>,
     /// The notices of the last analysis.
     notices: Arc<Mutex<Notices>>,
 }
@@ -171,27 +165,35 @@ struct Analyst {
 const OVERVIEW_CELLS: usize = 512;
 
 impl Analyst {
-    /// The context of a job within the limits of the command.
-    fn limited(&self, ctx: &Ctx) -> Ctx {
-        Ctx { memory: self.memory, budget: self.budget.clone(), ..ctx.clone() }
+    /// Ask the state history, which the first question builds.
+    fn ask_history<T>(
+        &mut self,
+        ctx: &Ctx,
+        ask: impl FnOnce(&RecordedHistory) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let recorded = match &self.history {
+            Some(history) => Arc::clone(history),
+            None => Arc::clone(self.history.insert(Arc::new(self.session.history(ctx)?))),
+        };
+        let answer = ask(&recorded);
+        // The job that built the history has the flag that an unreadable leaf sets: this one does not see it.
+        if let Some(why) = recorded.history.failure() {
+            self.history = None;
+            return Err(why.into());
+        }
+        answer
     }
 
-    /// The state history, built on the first question.
-    fn recorded(&mut self, ctx: &Ctx) -> anyhow::Result<Arc<RecordedHistory>> {
-        if let Some(history) = &self.history {
-            return Ok(Arc::clone(history));
-        }
-        let ctx = &self.limited(ctx);
-        let session = &mut self.session;
-        let recorded = memory::within(self.memory, ctx, || session.history(ctx))??;
-        Ok(Arc::clone(self.history.insert(Arc::new(recorded))))
+    /// Before a job that reads the recording: the leaves of the history, which waits for its next question, give the
+    /// memory of a limit back. The job's own leaves and results need it.
+    fn make_room(&self) {
+        self.history.iter().for_each(|recorded| recorded.history.let_leaves_go());
     }
 
     /// Mine the patterns, and keep them.
     fn mine(&mut self, ctx: &Ctx) -> anyhow::Result<Arc<Mining>> {
-        let ctx = &self.limited(ctx);
-        let (session, task) = (&mut self.session, self.task.as_deref());
-        let mining = memory::within(self.memory, ctx, || session.mine(task, &self.places, ctx))??;
+        self.make_room();
+        let mining = self.session.mine(self.task.as_deref(), &self.places, ctx)?;
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).merge(&mining.notices);
         self.mined = Some(Arc::clone(&mining));
         Ok(mining)
@@ -201,17 +203,14 @@ impl Analyst {
 impl Analyst {
     /// The database that `whyslow build` would write for the current task.
     fn database(&mut self, ctx: &Ctx) -> anyhow::Result<Vec<u8>> {
-        let ctx = &self.limited(ctx);
+        self.make_room();
         let tasks: Vec<&str> = self.task.as_deref().into_iter().collect();
-        let (session, places) = (&mut self.session, &self.places);
-        memory::within(self.memory, ctx, || {
-            let writer = match session {
-                Session::Traces(traces) => traces.build(&tasks, places, ctx)?,
-                Session::Run(run) => run.build(&[], ctx)?,
-                Session::Databases(databases) => return databases.refuse("build"),
-            };
-            Ok(writer.bytes())
-        })?
+        let writer = match &mut self.session {
+            Session::Traces(traces) => traces.build(&tasks, &self.places, ctx)?,
+            Session::Run(run) => run.build(&[], ctx)?,
+            Session::Databases(databases) => return databases.refuse("build"),
+        };
+        Ok(writer.bytes())
     }
 }
 
@@ -230,17 +229,14 @@ impl Analyst {
 
 impl Backend for Analyst {
     fn analyse(&mut self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Arc<Model>> {
-        let ctx = &self.limited(ctx);
-        let wanted = task.map(str::to_owned).or_else(|| self.task.clone());
-        let session = &mut self.session;
-        let model = memory::within(self.memory, ctx, || {
-            let model = session.model(wanted.as_deref(), &self.places, &[], ctx)?;
-            session::rename(model, &self.renamed, ctx)
-        })??;
+        self.make_room();
         if task.is_some() {
             // The patterns are about the executions of the previous task.
             self.mined = None;
         }
+        let wanted = task.map(str::to_owned).or_else(|| self.task.clone());
+        let model = self.session.model(wanted.as_deref(), &self.places, &[], ctx)?;
+        let model = session::rename(model, &self.renamed, ctx)?;
         // Delays are analysed for the same executions.
         self.task = model.tasks.get(model.task).cloned();
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&model.notices);
@@ -248,19 +244,17 @@ impl Backend for Analyst {
     }
 
     fn set_baseline(&mut self, baseline: Option<&str>, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<BaselineInput> {
-        let ctx = &self.limited(ctx);
         let groups = GroupOptions { baseline: baseline.map(Into::into), ..self.groups.clone() };
         let traces = groups.traces(&self.input);
         traces.iter().try_for_each(|trace| within_reach(&trace.path))?;
         let places = places(&traces, &groups.symbols);
         let options = super::open_options(&self.input, LeafChecks::AtOpening);
-        let (session, model) = memory::within(self.memory, ctx, || {
-            let mut session = Session::open(&traces, &options, ctx)?;
-            let model = session.model(task, &places, &[], ctx)?;
-            anyhow::Ok((session, session::rename(model, &self.renamed, ctx)?))
-        })??;
-        (self.session, self.groups, self.places) = (session, groups, places);
+        // What is known of the old input takes memory of the new one's; it is found again where that cannot be opened.
         (self.mined, self.history) = (None, None);
+        let mut session = Session::open(&traces, &options, ctx)?;
+        let model = session.model(task, &places, &[], ctx)?;
+        let model = session::rename(model, &self.renamed, ctx)?;
+        (self.session, self.groups, self.places) = (session, groups, places);
         self.task = model.tasks.get(model.task).cloned();
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&model.notices);
         Ok(BaselineInput {
@@ -278,7 +272,7 @@ impl Backend for Analyst {
         request: &compare::ComparisonRequest,
         ctx: &Ctx,
     ) -> anyhow::Result<Comparison> {
-        memory::within(self.memory, ctx, || session::compare(model, request, ctx))?
+        session::compare(model, request, ctx)
     }
 
     fn anomalies(&mut self, settings: &Settings, ctx: &Ctx) -> anyhow::Result<AnomalyReport> {
@@ -291,11 +285,10 @@ impl Backend for Analyst {
     }
 
     fn survey(&mut self, ctx: &Ctx) -> anyhow::Result<Vec<TaskSummary>> {
-        let ctx = &self.limited(ctx);
-        let (session, places) = (&mut self.session, &self.places);
-        memory::within(self.memory, ctx, || match session {
+        self.make_room();
+        match &mut self.session {
             Session::Traces(traces) => {
-                let TraceSurvey { survey, discovered, .. } = traces.survey(Invariants::Assumed, places, ctx)?;
+                let TraceSurvey { survey, discovered, .. } = traces.survey(Invariants::Assumed, &self.places, ctx)?;
                 let names = traces.found().iter().map(|task| &task.name).chain(&discovered);
                 let summary = |name: &String| TaskSummary::new(name, &survey.tasks.get(name)?.durations);
                 Ok(names.filter_map(summary).collect())
@@ -306,28 +299,24 @@ impl Backend for Analyst {
             }
             // An archive has one kind of iterations.
             Session::Run(_) => Ok(Vec::new()),
-        })?
+        }
     }
 
     fn timelines(&mut self, executions: &[ExecutionId], ctx: &Ctx) -> anyhow::Result<Arc<Model>> {
-        let ctx = &self.limited(ctx);
-        let (session, task) = (&mut self.session, self.task.as_deref());
-        let model = memory::within(self.memory, ctx, || {
-            let model = session.model(task, &self.places, executions, ctx)?;
-            session::rename(model, &self.renamed, ctx)
-        })??;
-        Ok(Arc::new(model))
+        self.make_room();
+        let model = self.session.model(self.task.as_deref(), &self.places, executions, ctx)?;
+        Ok(Arc::new(session::rename(model, &self.renamed, ctx)?))
     }
 
     fn concurrent(&mut self, question: &ConcurrentQuestion, ctx: &Ctx) -> anyhow::Result<ConcurrentUse> {
-        let recorded = self.recorded(ctx)?;
-        Ok(concurrent::concurrent(&recorded.history, question, &ctx.cancel)?)
+        self.ask_history(ctx, |recorded| Ok(concurrent::concurrent(&recorded.history, question, &ctx.cancel)?))
     }
 
     fn overview(&mut self, span: Option<Span>, ctx: &Ctx) -> anyhow::Result<RecordingOverview> {
-        let recorded = self.recorded(ctx)?;
-        let span = span.unwrap_or(recorded.history.window());
-        memory::within(self.memory, ctx, || Ok(recorded.overview(span, OVERVIEW_CELLS, ctx)?))?
+        self.ask_history(ctx, |recorded| {
+            let span = span.unwrap_or(recorded.history.window());
+            Ok(recorded.overview(span, OVERVIEW_CELLS, ctx)?)
+        })
     }
 
     fn export(&mut self, what: &Exported, ctx: &Ctx) -> anyhow::Result<Vec<u8>> {

@@ -23,6 +23,7 @@ pub use super::tables::Tables;
 use crate::base::budget::ResultsOf;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart, PartSizes, block, with_elements};
+use crate::base::memory::MemoryError;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
 pub use crate::event::host::HostId;
@@ -260,6 +261,16 @@ impl Timeline {
     /// Room for results: leaves give way as far as they must. The work ends here where that is not enough.
     pub fn make_room(&self, of: ResultsOf, ctx: &Ctx) -> Result<(), Cancelled> {
         LeafPool::make_room(self.rows.pool.as_deref(), of, ctx)
+    }
+
+    /// Leaves give the memory of a limit back until they are asked for again.
+    pub fn let_leaves_go(&self) {
+        self.rows.pool.iter().for_each(|pool| pool.empty());
+    }
+
+    /// Why rows are absent, where leaves could not be written or read back.
+    pub fn failure(&self) -> Option<MemoryError> {
+        self.rows.pool.as_ref()?.failure()
     }
 
     /// The operations of all threads, at most: each system call and delimiting event, with each stack sample.

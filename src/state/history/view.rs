@@ -17,6 +17,7 @@ use super::lines::{Held, HistoryLine, Longest, Time, points_of};
 use super::recorded::{IntervalSource, STATES, join, sources, state, threads_until};
 use super::{History, StateHistory};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
+use crate::base::memory::MemoryError;
 use crate::base::names::NameId;
 use crate::base::spans::LongestSpans;
 use crate::base::time::{Span, Timestamp};
@@ -60,6 +61,18 @@ pub struct HistoryView {
     window: Span,
     /// Intervals end here at the latest.
     until: Timestamp,
+}
+
+impl HistoryView {
+    /// Its leaves give the memory of a limit back until they are asked for again.
+    pub fn let_leaves_go(&self) {
+        self.timeline.let_leaves_go();
+    }
+
+    /// Why answers are not whole, where leaves could not be written or read back.
+    pub fn failure(&self) -> Option<MemoryError> {
+        self.timeline.failure()
+    }
 }
 
 impl HistoryView {

@@ -164,6 +164,21 @@ impl LeafPool {
         ctx.cancel.check()
     }
 
+    /// Where others set the limit, all leaves give way but those that are held; they come back when they are asked for.
+    pub fn empty(&self) {
+        if self.takes_all {
+            let before = self.budget.swap(0, Ordering::Relaxed);
+            self.let_leaves_go(&mut self.state());
+            self.budget.store(before, Ordering::Relaxed);
+            return_free_memory();
+        }
+    }
+
+    /// Why a leaf could not be written or read, where one could not.
+    pub fn failure(&self) -> Option<MemoryError> {
+        self.failed.load(Ordering::Relaxed).then(|| self.cancel.failure().cloned()).flatten()
+    }
+
     fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -6,7 +6,7 @@ use super::marks::MarkStore;
 use super::parts::{LineStore, Place};
 use super::pool::{LeafPool, LeafRoom};
 use crate::base::ctx::Ctx;
-use crate::base::memory::MemoryError;
+use crate::base::memory::{Limit, MemoryError};
 use crate::base::names::NameId;
 use crate::base::spill::{Medium, SpillError, SpillFile};
 use crate::base::statistics::Random;
@@ -162,6 +162,28 @@ fn leaves_give_way_at_once_when_a_pool_shrinks() {
     assert_eq!(held, lines[0].first().copied());
     assert_eq!(ask(&lines, &store, &ctx, 100), 100);
     assert_eq!(store.check(|_| None), Ok(()));
+}
+
+#[test]
+fn a_pool_that_is_emptied_fills_again_and_remembers_its_failure() {
+    let (lines, store) = calls();
+    for limit in [None, Some(Limit::Asked(1 << 30))] {
+        let ctx = Ctx { memory: limit, ..Ctx::new(1) };
+        let (pool, mut store) = (pool(u64::MAX, Faulty::default(), &ctx), store.clone());
+        store.move_to(&pool);
+        let all = pool.heap_bytes();
+        pool.empty();
+        // Without a limit that others set there is no need.
+        assert_eq!(pool.heap_bytes(), if limit.is_some() { 0 } else { all });
+        assert_eq!(ask(&lines, &store, &ctx, 300), 300);
+        assert!(pool.heap_bytes() > all / 2 && pool.budget() == u64::MAX && pool.failure().is_none());
+    }
+    let ctx = Ctx { memory: Some(Limit::Asked(1 << 30)), ..Ctx::new(1) };
+    let (pool, mut store) = (pool(u64::MAX, Faulty { every: 1, ..Faulty::default() }, &ctx), store);
+    store.move_to(&pool);
+    pool.empty();
+    assert!(pool.failure().is_none() && store.line(0).all().count() < lines[0].len());
+    assert!(pool.failure().is_some_and(|why| why.to_string().contains("a bad sector")));
 }
 
 #[test]

@@ -51,7 +51,7 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
         first,
         has_events,
         options,
-        threads,
+        ctx,
         tour,
         saved,
         saved_notice,
@@ -70,7 +70,7 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     let (sender, incoming) = channel();
     let jobs = {
         let sender = sender.clone();
-        Jobs::start(backend, threads, move |ticket, done| drop(sender.send(Incoming::Job(ticket, done))))?
+        Jobs::start(backend, ctx, move |ticket, done| drop(sender.send(Incoming::Job(ticket, done))))?
     };
     let signals = sender.clone();
     terminal::watch_signals(move |signal| drop(signals.send(Incoming::Signal(signal))))

@@ -65,14 +65,15 @@ impl Shared {
 /// The background thread.
 pub struct Jobs {
     shared: Arc<Shared>,
-    threads: usize,
+    /// The workers and the limits of all jobs.
+    ctx: Ctx,
 }
 
 impl Jobs {
-    /// Start the thread. It calls `send` with each result.
+    /// Start the thread. It calls `send` with each result. Jobs have the workers and the limits of `ctx`.
     pub fn start(
         backend: Box<dyn Backend>,
-        threads: usize,
+        ctx: Ctx,
         send: impl Fn(Ticket, Done) + Send + 'static,
     ) -> std::io::Result<Jobs> {
         let shared = Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new() });
@@ -89,12 +90,12 @@ impl Jobs {
                 of_thread.lock().running = None;
             }
         })?;
-        Ok(Jobs { shared, threads })
+        Ok(Jobs { shared, ctx })
     }
 
     /// Ask for a job: cancels the running one and replaces the waiting one of its lane. Returns its progress.
     pub fn request(&self, job: Job) -> (Ticket, Arc<Progress>) {
-        let ctx = Ctx::new(self.threads);
+        let ctx = self.ctx.anew();
         let progress = Arc::clone(&ctx.progress);
         let lane = job.lane();
         let mut guard = self.shared.lock();
@@ -182,7 +183,7 @@ mod tests {
     fn request_cancels_the_running_job_and_replaces_the_waiting_one() {
         let (sender, results) = channel();
         let send = move |number, done| drop(sender.send((number, done)));
-        let jobs = Jobs::start(Box::new(Slow), 1, send).unwrap();
+        let jobs = Jobs::start(Box::new(Slow), Ctx::new(1), send).unwrap();
         let (first, _) = jobs.request(analyse("long"));
         std::thread::sleep(Duration::from_millis(20));
         jobs.request(analyse("never begun"));
@@ -200,7 +201,7 @@ mod tests {
     fn request_about_executions_interrupts_mining_which_begins_again() {
         let (sender, results) = channel();
         let send = move |ticket, done| drop(sender.send((ticket, done)));
-        let jobs = Jobs::start(Box::new(Slow), 1, send).unwrap();
+        let jobs = Jobs::start(Box::new(Slow), Ctx::new(1), send).unwrap();
         let next = || results.recv_timeout(Duration::from_secs(20)).unwrap();
         let (mining, _) = jobs.request(Job::Mine { settings: Settings::default() });
         std::thread::sleep(Duration::from_millis(10));
@@ -214,7 +215,7 @@ mod tests {
     fn a_panic_is_a_result_and_the_next_job_runs() {
         let (sender, results) = channel();
         let send = move |_, done| drop(sender.send(done));
-        let jobs = Jobs::start(Box::new(Slow), 1, send).unwrap();
+        let jobs = Jobs::start(Box::new(Slow), Ctx::new(1), send).unwrap();
         jobs.request(analyse("broken"));
         let Done::Analysed(Err(error)) = results.recv_timeout(Duration::from_secs(20)).unwrap() else { panic!() };
         let text = error.to_string();

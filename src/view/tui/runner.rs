@@ -1,14 +1,15 @@
 //! The job runner: runs one job on the backend and sends its results.
 //!
 //! `jobs` calls it on the background thread; tests call it directly, so that they see the results of a
-//! job in the order in which the interface does. It keeps the histogram counter from one comparison to the next. Errors
-//! and panics of the backend become results.
+//! job in the order in which the interface does. All work of a job obeys its memory limit. The runner keeps the
+//! histogram counter from one comparison to the next. Errors and panics of the backend become results.
 
 use super::counts::HistogramCounter;
 use super::job::{ComparedGroups, Done, Job, JobError, WriteOutcome};
 use super::setup::Backend;
 use super::tree::TreeDirection;
 use crate::base::ctx::Ctx;
+use crate::base::memory;
 use crate::compare::ComparisonRequest;
 use crate::compare::inverted::invert;
 use crate::model::Model;
@@ -33,37 +34,37 @@ impl Runner {
             Job::Analyse { task } => {
                 // The counter of the old model is of no use to the new one: free it before that is built.
                 self.counter = None;
-                send(Done::Analysed(caught(|| self.backend.analyse(task.as_deref(), ctx))));
+                send(Done::Analysed(caught(ctx, || self.backend.analyse(task.as_deref(), ctx))));
             }
             Job::SetBaseline { baseline, task } => {
                 self.counter = None;
-                let input = caught(|| self.backend.set_baseline(baseline.as_deref(), task.as_deref(), ctx));
+                let input = caught(ctx, || self.backend.set_baseline(baseline.as_deref(), task.as_deref(), ctx));
                 send(Done::BaselineSet(input.map(Box::new)));
             }
             Job::Compare { model, request, direction } => self.compare(&model, request, direction, ctx, send),
             Job::Invert { model, comparison } => {
-                let inverted = caught(|| Ok(Arc::new(invert(&model, &comparison, ctx)?)));
+                let inverted = caught(ctx, || Ok(Arc::new(invert(&model, &comparison, ctx)?)));
                 send(Done::Inverted(inverted));
             }
             Job::Mine { settings } => {
-                let found = caught(|| self.backend.anomalies(&settings, ctx)).map(Arc::new);
+                let found = caught(ctx, || self.backend.anomalies(&settings, ctx)).map(Arc::new);
                 send(Done::Mined(settings, found));
             }
-            Job::Survey => send(Done::Surveyed(caught(|| self.backend.survey(ctx)).map(Into::into))),
+            Job::Survey => send(Done::Surveyed(caught(ctx, || self.backend.survey(ctx)).map(Into::into))),
             Job::Timelines { executions } => {
-                let model = caught(|| self.backend.timelines(&executions, ctx));
+                let model = caught(ctx, || self.backend.timelines(&executions, ctx));
                 send(Done::Timelines(executions, model));
             }
             Job::Concurrent { question } => {
-                let found = caught(|| self.backend.concurrent(&question, ctx));
+                let found = caught(ctx, || self.backend.concurrent(&question, ctx));
                 send(Done::Concurrent(question, found));
             }
             Job::Overview { span } => {
-                let overview = caught(|| self.backend.overview(span, ctx)).map(Arc::new);
+                let overview = caught(ctx, || self.backend.overview(span, ctx)).map(Arc::new);
                 send(Done::Overview(span, overview));
             }
             Job::Export { what, path, existing } => {
-                let outcome = match caught(|| self.backend.export(&what, ctx)) {
+                let outcome = match caught(ctx, || self.backend.export(&what, ctx)) {
                     Ok(text) => self.backend.write(&path, &text, existing),
                     Err(error) => WriteOutcome::Failed(error.to_string()),
                 };
@@ -87,7 +88,7 @@ impl Runner {
         if counts_first {
             self.count(model, &request, ctx, send);
         }
-        let result = caught(|| {
+        let result = caught(ctx, || {
             let comparison = Arc::new(self.backend.compare(model, &request, ctx)?);
             let inverted = match direction {
                 TreeDirection::CallersFirst => None,
@@ -108,7 +109,7 @@ impl Runner {
 
     fn count(&mut self, model: &Arc<Model>, groups: &ComparisonRequest, ctx: &Ctx, send: &mut dyn FnMut(Done)) {
         if !self.counter.as_ref().is_some_and(|c| c.is_of(model)) {
-            self.counter = HistogramCounter::new(model, ctx).ok();
+            self.counter = caught(ctx, || Ok(HistogramCounter::new(model, ctx)?)).ok();
         }
         if let Some(counter) = &mut self.counter {
             send(Done::Counted(Arc::new(counter.count(groups))));
@@ -116,9 +117,9 @@ impl Runner {
     }
 }
 
-/// The result of a question to the backend, which may fail or panic.
-fn caught<T>(run: impl FnOnce() -> anyhow::Result<T>) -> Result<T, JobError> {
-    match catch_unwind(AssertUnwindSafe(run)) {
+/// The result of work within the limit of its job; it may fail or panic.
+fn caught<T>(ctx: &Ctx, run: impl FnOnce() -> anyhow::Result<T>) -> Result<T, JobError> {
+    match catch_unwind(AssertUnwindSafe(|| memory::within(ctx.memory, ctx, run)?)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(JobError::Failed(format!("{error:#}"))),
         Err(panic) => {

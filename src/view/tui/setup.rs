@@ -121,8 +121,8 @@ pub struct Setup {
     pub has_events: bool,
     /// Appearance and behaviour.
     pub options: UiOptions,
-    /// Worker threads; 0: all cores.
-    pub threads: usize,
+    /// The workers, the memory limit and the budget of all jobs.
+    pub ctx: Ctx,
     /// Begin the tour.
     pub tour: bool,
     /// What was open the last time.
