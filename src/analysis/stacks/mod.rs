@@ -126,6 +126,7 @@ const UNKNOWN: StackId = StackId::at(0);
 impl StackTimelines {
     /// Build all timelines. `kernel` says whether kernel stacks are wanted.
     pub fn new(timeline: &Timeline, spaces: &Spaces, kernel: bool, ctx: &Ctx) -> Result<Self, Cancelled> {
+        ctx.progress.enter("stacks", units(timeline));
         let reach = PERIODS.saturating_mul(period(timeline, ctx));
         let inputs = PlacementInputs { timeline, spaces, kernel, reach, calls_recorded: timeline.has_calls() };
         let mut all = StackTimelines::default();
@@ -138,6 +139,7 @@ impl StackTimelines {
                 let programs = spaces.programs(thread.host, thread.pid);
                 let placement = Placement::new(&inputs, reader, id, thread, &programs, &mut table);
                 placement.place(|change| lines.push(line, change));
+                ctx.progress.step(placed_rows(reader, id));
             }
             (lines.finish(GROUP), table.stacks)
         };
@@ -185,6 +187,18 @@ impl HeapSize for StackTimelines {
     }
 }
 
+/// The rows of a thread of which its stacks are placed.
+fn placed_rows(reader: &RowReader<'_>, thread: ThreadId) -> u64 {
+    (reader.samples(thread).len() + reader.calls(thread).len()) as u64
+}
+
+/// Units of the progress: the samples in which the period is looked for, and the rows of which stacks are placed.
+fn units(timeline: &Timeline) -> u64 {
+    let reader = &timeline.reader(Asker::Stacks);
+    let threads = timeline.threads_by_id().filter(|(_, thread)| !thread.idle);
+    threads.map(|(id, _)| reader.samples(id).len() as u64 + placed_rows(reader, id)).sum()
+}
+
 /// The sampling period: the median distance of neighbouring ticks that hit one thread.
 fn period(timeline: &Timeline, ctx: &Ctx) -> Ns {
     let mut gaps = SpanList::new(&SpanRoom::of(ctx));
@@ -194,6 +208,7 @@ fn period(timeline: &Timeline, ctx: &Ctx) -> Ns {
         for tick in reader.samples(thread).all().filter(|sample| sample.origin == StackOrigin::Tick) {
             last.replace(tick.time).into_iter().for_each(|before| gaps.push(Span::new(before, tick.time)));
         }
+        ctx.progress.step(reader.samples(thread).len() as u64);
     }
     let [middle] = gaps.lengths_at([gaps.len() / 2]);
     if gaps.is_empty() { DEFAULT_PERIOD } else { middle }
