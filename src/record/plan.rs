@@ -245,12 +245,7 @@ pub fn plan(
             input.buffer.div_ceil(seconds.max(1)) >> 20
         ));
     }
-    let latency = request.until.iter().any(|trigger| matches!(trigger, EndTrigger::Latency(_)));
-    if latency && probes.is_empty() {
-        return Err(RecordError::option("--until latency", "no function is probed; name one with --uprobe FUNCTION"));
-    }
-    let printer =
-        latency.then(|| host.command(Recorder::Perf).with(["trace", "-a", "-e"]).with([format!("{}:*", input.name)]));
+    let printer = printer(&input)?;
     let trace = if trace.is_empty() { folder.to_owned() } else { folder.join(trace) };
     let (control, folder, duration) = (input.control, folder.to_owned(), request.duration);
     Ok(RecordingPlan {
@@ -279,6 +274,18 @@ fn buffer(host: &Capabilities, request: &RecordingRequest) -> u64 {
     let bytes = if request.buffer.is_some() { wanted } else { wanted.min(most) };
     let power = bytes.clamp(1 << 16, 1 << 32).next_power_of_two();
     if power > bytes && request.buffer.is_none() { power / 2 } else { power }
+}
+
+/// The command that prints the calls of probed functions, where one that takes long ends the recording.
+fn printer(input: &RecorderInput<'_>) -> Result<Option<ShellCommand>, RecordError> {
+    if !input.request.until.iter().any(|trigger| matches!(trigger, EndTrigger::Latency(_))) {
+        return Ok(None);
+    }
+    if input.probes.is_empty() {
+        return Err(RecordError::option("--until latency", "no function is probed; name one with --uprobe FUNCTION"));
+    }
+    let events = format!("{}:*", input.name);
+    Ok(Some(input.host.command(Recorder::Perf).with(["trace", "-a", "-e"]).with([events])))
 }
 
 /// An error for buffers that were asked for and take more than half of the memory.
