@@ -95,8 +95,8 @@ fn part_of(stage: &str) -> &'static str {
         "clocks" => " for messages between hosts",
         "mining" => " for patterns",
         "overview" => " for the overview",
-        // Before the first stage.
-        "" => " for the program itself",
+        // Before the first stage; the interface has results of earlier jobs.
+        "" => " for the program itself, with what it holds already",
         _ => "",
     }
 }
