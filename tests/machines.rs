@@ -210,6 +210,6 @@ fn planted_causes_print_their_rates_on_300_machines() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn hindrances_print_their_rates_on_660_machines() {
-    rates(asked("0..660"), "machines-hindered", hindered).hold();
+fn hindrances_print_their_rates_on_680_machines() {
+    rates(asked("0..680"), "machines-hindered", hindered).hold();
 }
