@@ -135,15 +135,7 @@ struct Frame<'r> {
     entered: Entered,
 }
 
-/// The path of `thread` over `span`.
-///
-/// ```
-/// use whyslow::analysis::path::walk;
-/// use whyslow::state::timeline::{Timeline, ThreadId};
-/// use whyslow::base::time::Span;
-/// let path = walk(&Timeline::default(), ThreadId::at(0), Span::of_ns(5, 9));
-/// assert_eq!(path.iter().map(|s| s.span.len()).sum::<i64>(), 4); // unknown time counts
-/// ```
+/// The path of `thread` over `span`, all of it: time in which the thread is unknown counts, too.
 pub fn walk(timeline: &Timeline, thread: ThreadId, span: Span) -> Vec<PathSegment> {
     Walker::new(&timeline.reader(Asker::Path)).walk(thread, span).to_vec()
 }

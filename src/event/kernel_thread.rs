@@ -71,13 +71,7 @@ pub fn is_worker(name: &str) -> bool {
     name.starts_with("kworker/")
 }
 
-/// The role of a thread of this name, in words.
-///
-/// ```
-/// use whyslow::event::kernel_thread::role;
-/// assert_eq!(role("jbd2/vda1-8").as_deref(), Some("the journal of vda1"));
-/// assert_eq!(role("journald"), None);
-/// ```
+/// The role of a thread of this name, in words: `the journal of vda1` for `jbd2/vda1-8`, none for `journald`.
 pub fn role(name: &str) -> Option<String> {
     let KernelThread { prefix, role, .. } = known(name)?;
     let rest = name.strip_prefix(prefix)?;
@@ -104,6 +98,8 @@ mod tests {
             ("kworker/*:*-events_unbound", Some("a kernel worker (events_unbound)")),
             ("kworker/u8:2+flush-254:0", Some("a kernel worker (flush-254:0)")),
             ("jbd2/dm-0-8", Some("the journal of dm-0")),
+            ("jbd2/vda1-8", Some("the journal of vda1")),
+            ("journald", None),
             ("irq/24-eth0", Some("the interrupt thread of eth0")),
             ("ksoftirqd/3", Some("the soft interrupts of CPU 3")),
             ("rcu_preempt", Some("RCU")),

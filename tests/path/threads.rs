@@ -166,3 +166,9 @@ fn exec_dates_a_name_that_a_switch_told_before_its_event() {
     // The second one runs the same program again.
     assert_eq!([9, 10, 19, 20].map(name), ["taskset", "ls", "ls", "ls"]);
 }
+
+#[test]
+fn path_of_an_unknown_thread_is_as_long_as_its_span() {
+    let path = walk(&Timeline::default(), ThreadId::at(0), Span::of_ns(5, 9));
+    assert_eq!(path.iter().map(|segment| segment.span.len()).sum::<Ns>(), 4);
+}
