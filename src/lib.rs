@@ -89,7 +89,7 @@ mod session;
 mod state;
 mod view;
 
-// Inlined, for the modules that hold these are hidden.
+// Inlined, for the modules that hold these are private.
 #[doc(inline)]
 pub use crate::analysis::symbols::files::SymbolPaths;
 #[doc(inline)]

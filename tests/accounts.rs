@@ -295,7 +295,7 @@ fn losses() -> Vec<Loss> {
     // The number of chunks of the first CPU.
     let mut fewer_chunks = v7.clone();
     fewer_chunks[3336] -= 1;
-    // The first record of the first page becomes a padding that would pass the pages behind.
+    // The first record of the first page becomes a padding that would pass the pages after it.
     let mut long_padding = v6.clone();
     long_padding[0xc010..0xc018].copy_from_slice(&[61, 0, 0, 0, 0, 0x20, 0, 0]);
     // The size of the first event of pipe mode, and the number of the first tracepoint.

@@ -178,8 +178,8 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
         WaitKind::Stolen if leaves.are_mostly(&[HYPERVISOR]) => WaitManner::Stolen,
         WaitKind::Stolen if leaves.are_mostly(&[NO_STEAL]) => WaitManner::NotStolen,
         WaitKind::Preempted if leaves.are_mostly(&[IDLE_CPU]) => WaitManner::HeldBack,
-        WaitKind::Preempted if leaves.are_mostly(&[IDLE_EXIT]) => WaitManner::IdleExit,
         WaitKind::Preempted if leaves.are_mostly(&[IDLE_NO_QUOTA]) => WaitManner::HeldBackWithoutQuota,
+        WaitKind::Preempted if leaves.are_mostly(&[IDLE_EXIT]) => WaitManner::IdleExit,
         _ => stop_manner(leaves, part),
     };
     let context = path.into_iter().take_while(|c| Some(*c) != culprit).last().unwrap_or(heaviest);

@@ -62,7 +62,7 @@ impl ContributionRows {
         self.ends.push(self.all.len());
     }
 
-    /// A row; `None` behind the last one.
+    /// A row; `None` after the last one.
     pub fn get(&self, row: usize) -> Option<&[Contribution]> {
         let begin = row.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
         self.all.get(begin..*self.ends.get(row)?)

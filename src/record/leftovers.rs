@@ -56,7 +56,7 @@ impl Leftover {
                 OpenOptions::new().append(true).open(list)?.write_all(format!("-:{}\n", self.name).as_bytes())
             }
             Keeper::Daemon(lttng) => {
-                let ended = asked(lttng, &["destroy", &self.name]).output()?;
+                let ended = lttng_command(lttng, &["destroy", &self.name]).output()?;
                 let said = || io::Error::other(String::from_utf8_lossy(&ended.stderr).trim().to_owned());
                 if ended.status.success() { Ok(()) } else { Err(said()) }
             }
@@ -65,7 +65,7 @@ impl Leftover {
 }
 
 /// A command of LTTng, without input.
-fn asked(lttng: &Tool, words: &[&str]) -> Command {
+fn lttng_command(lttng: &Tool, words: &[&str]) -> Command {
     let mut command = Command::new(&lttng.path);
     command.args(words).stdin(Stdio::null());
     command
@@ -88,7 +88,7 @@ pub fn left_probes(root: &Path) -> Vec<Leftover> {
 /// The sessions left behind with LTTng's daemon; none without one.
 pub fn left_sessions(root: &Path, host: &Capabilities) -> Vec<Leftover> {
     let Some(lttng) = &host.lttng else { return Vec::new() };
-    let Ok(listed) = asked(lttng, &["list"]).output() else { return Vec::new() };
+    let Ok(listed) = lttng_command(lttng, &["list"]).output() else { return Vec::new() };
     let left = |line: &str| {
         // `1) NAME [active]`
         let name = line.trim_start().split_once(") ")?.1.split_whitespace().next()?;
@@ -105,7 +105,7 @@ fn ended(root: &Path, name: &str) -> Option<u32> {
 /// True for a process that has ended, also where its parent has not asked for its status.
 fn is_gone(root: &Path, pid: u32) -> bool {
     match std::fs::read_to_string(root.join(format!("proc/{pid}/stat"))) {
-        // The state is behind the name, which may hold anything.
+        // The state follows the name, which may hold anything.
         Ok(about) => about.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X'])),
         Err(e) => e.kind() == io::ErrorKind::NotFound,
     }

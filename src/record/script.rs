@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// The kernel's table of its functions.
 const SYMBOL_TABLE: &str = "/proc/kallsyms";
 
-/// A recording with a time ends by itself this many seconds later at most: a busy whyslow ends it before.
+/// Seconds after the time of a recording at which it ends by itself: a whyslow that is not stopped ends it earlier.
 const LATE: u64 = 3;
 
 /// The part of a script that runs during the recording.

@@ -201,10 +201,10 @@ impl<'a> PageWalk<'a> {
                     continue;
                 }
                 PADDING => {
-                    // It may pass the end of the data, and not that of the page: the pages behind would be skipped.
+                    // It may pass the end of the data, but not that of the page: the pages after it would be skipped.
                     let length = (self.word(self.at + 4).ok_or(cut)? as usize).next_multiple_of(4).max(4);
-                    let behind = self.at / self.size * self.size + self.size;
-                    self.at = (self.at + 4).checked_add(length).filter(|to| *to <= behind).ok_or(cut)?;
+                    let end = self.at / self.size * self.size + self.size;
+                    self.at = (self.at + 4).checked_add(length).filter(|to| *to <= end).ok_or(cut)?;
                     self.time = self.time.wrapping_add(delta);
                     continue;
                 }

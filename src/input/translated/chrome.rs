@@ -113,7 +113,7 @@ struct ChromeEvents<'t> {
 impl ChromeEvents<'_> {
     fn read(&mut self, from: impl BufRead) -> ReadEnd {
         let bounds = TextBounds::default();
-        let mut json = serde_json::Deserializer::from_reader(BoundedText::new(UnicodeText::new(from), &bounds));
+        let mut json = serde_json::Deserializer::from_reader(BoundedText::new(UnicodeText::buffered(from), &bounds));
         let whole = ChromeDocument { events: self, bounds: &bounds }.deserialize(&mut json);
         match whole {
             Ok(()) => ReadEnd::Whole,

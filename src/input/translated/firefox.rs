@@ -49,7 +49,7 @@ pub(super) fn read(
     if size > MOST {
         return Ok(Err(TranslationError::TooLarge { mebibytes: MOST >> 20 }));
     }
-    let mut profile: Profile = match serde_json::from_reader(UnicodeText::new(from)) {
+    let mut profile: Profile = match serde_json::from_reader(UnicodeText::buffered(from)) {
         Ok(profile) => profile,
         Err(e) if e.is_io() => return Err(e.into()),
         Err(e) => return Ok(Err(TranslationError::Json(e.to_string()))),

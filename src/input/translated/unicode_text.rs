@@ -2,10 +2,12 @@
 //!
 //! In: the bytes of a file. Out: the same bytes, with U+FFFD in place of each escape of half a surrogate pair
 //! (JavaScript cuts names so) and of each sequence of bytes that is no UTF-8. A parser ends at the first of them, so
-//! that one name would cost all events behind it. Cost: each byte is looked at once, and at most twelve are held back.
+//! that one name would cost all events after it. Cost: two scans and a copy of the reader's buffer; escapes of
+//! halves, and what lies across two buffers, are taken byte by byte, of which at most twelve are held back.
 
+use memchr::memchr;
 use std::collections::VecDeque;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, BufReader, Read};
 
 /// The digits of the escape that replaces another.
 const REPLACED: &[u8] = b"fffd";
@@ -13,7 +15,8 @@ const REPLACED: &[u8] = b"fffd";
 /// See the module.
 pub(super) struct UnicodeText<R> {
     from: R,
-    in_quotes: bool,
+    /// Number of bytes at the beginning of the reader's buffer that are given as they are.
+    plain: usize,
     /// Bytes that were read ahead.
     ahead: VecDeque<u8>,
     /// Bytes that are ready to be given.
@@ -21,8 +24,9 @@ pub(super) struct UnicodeText<R> {
 }
 
 impl<R: BufRead> UnicodeText<R> {
-    pub fn new(from: R) -> UnicodeText<R> {
-        UnicodeText { from, in_quotes: false, ahead: VecDeque::new(), ready: VecDeque::new() }
+    /// The text of `from`. The parser asks for one byte after the other, so blocks are read for it.
+    pub fn buffered(from: R) -> BufReader<UnicodeText<R>> {
+        BufReader::new(UnicodeText { from, plain: 0, ahead: VecDeque::new(), ready: VecDeque::new() })
     }
 
     fn next(&mut self) -> io::Result<Option<u8>> {
@@ -48,7 +52,7 @@ impl<R: BufRead> UnicodeText<R> {
         Ok(taken)
     }
 
-    /// Behind a backslash.
+    /// The bytes after a backslash.
     fn escape(&mut self) -> io::Result<()> {
         self.ready.push_back(b'\\');
         let Some(kind) = self.next()? else { return Ok(()) };
@@ -108,25 +112,45 @@ fn half(digits: &[u8]) -> Option<Half> {
     }
 }
 
+/// Number of bytes at the beginning of a part of a text that are given as they are: up to an escape that may be half a
+/// pair, or to bytes that are no UTF-8 or not yet.
+fn plain(text: &[u8]) -> usize {
+    let mut end = 0;
+    let before_half = loop {
+        let Some(at) = text.get(end..).and_then(|rest| memchr(b'\\', rest)).map(|at| end + at) else {
+            break text.len();
+        };
+        match text.get(at + 1..at + 3) {
+            None | Some([b'u', b'd' | b'D']) => break at,
+            Some(_) => end = at + 2,
+        }
+    };
+    let text = text.get(..before_half).unwrap_or(text);
+    std::str::from_utf8(text).map_or_else(|invalid| invalid.valid_up_to(), str::len)
+}
+
 impl<R: BufRead> Read for UnicodeText<R> {
-    /// At most one byte: the parser asks for no more.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(place) = buffer.first_mut() else { return Ok(0) };
+        if self.ready.is_empty() && self.ahead.is_empty() {
+            if self.plain == 0 {
+                self.plain = plain(self.from.fill_buf()?);
+            }
+            if self.plain > 0 {
+                let count = self.plain.min(buffer.len());
+                let count = self.from.by_ref().take(count as u64).read(buffer)?;
+                self.plain -= count;
+                return Ok(count);
+            }
+        }
         if self.ready.is_empty() {
             match self.next()? {
                 None => return Ok(0),
-                Some(b'\\') if self.in_quotes => self.escape()?,
-                Some(byte @ 0x80..) => self.character(byte)?,
-                Some(byte) => {
-                    self.in_quotes ^= byte == b'"';
-                    *place = byte;
-                    return Ok(1);
-                }
+                Some(b'\\') => self.escape()?,
+                Some(byte) if byte.is_ascii() => self.ready.push_back(byte),
+                Some(byte) => self.character(byte)?,
             }
         }
-        let Some(byte) = self.ready.pop_front() else { return Ok(0) };
-        *place = byte;
-        Ok(1)
+        self.ready.read(buffer)
     }
 }
 
@@ -137,7 +161,7 @@ mod tests {
 
     fn mended(text: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
-        UnicodeText::new(text).read_to_end(&mut out).unwrap();
+        UnicodeText::buffered(text).read_to_end(&mut out).unwrap();
         out
     }
 
@@ -153,7 +177,6 @@ mod tests {
             (br#""\ud8"#, r#""\ud8"#),
             (br#""\ud800\"#, r#""\ufffd\"#),
             (br#""\u12x4""#, r#""\u12x4""#),
-            (br#"\ud800"#, r#"\ud800"#),
         ] {
             assert_eq!(String::from_utf8(mended(text)).unwrap(), expected, "{}", text.escape_ascii());
         }

@@ -64,18 +64,6 @@ pub struct HistoryView {
 }
 
 impl HistoryView {
-    /// Its leaves give the memory of a limit back until they are asked for again.
-    pub fn let_leaves_go(&self) {
-        self.timeline.let_leaves_go();
-    }
-
-    /// Why answers are not whole, where leaves could not be written or read back.
-    pub fn failure(&self) -> Option<MemoryError> {
-        self.timeline.failure()
-    }
-}
-
-impl HistoryView {
     /// Of `timeline`; up to the end of a span that it begins with, where one is given.
     pub fn new(timeline: Timeline, beginning: Option<Span>) -> HistoryView {
         let until = beginning.map_or(Timestamp::MAX, |span| span.end);
@@ -110,6 +98,16 @@ impl HistoryView {
         lines.resize(attributes.len(), NamedLine::None);
         let window = beginning.unwrap_or(timeline.span());
         HistoryView { timeline, attributes, lines, threads: ids, window, until }
+    }
+
+    /// Its leaves give the memory of a limit back until they are asked for again.
+    pub fn let_leaves_go(&self) {
+        self.timeline.let_leaves_go();
+    }
+
+    /// Why answers are not whole, where leaves could not be written or read back.
+    pub fn failure(&self) -> Option<MemoryError> {
+        self.timeline.failure()
     }
 
     /// The states.

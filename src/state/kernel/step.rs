@@ -113,7 +113,7 @@ impl Machine {
             Kind::Migrate { tid, cpu } => self.migrate(t, host, tid, u32::from(cpu)),
             Kind::Enter { context, name } => self.enter(c, t, context, name, ids),
             Kind::IdleState { enters } => {
-                // A thread that runs shows that events are missing.
+                // Where another thread seems to run there, switches are missing.
                 if thread.is_some_and(|thread| self.threads[thread].thread.idle) {
                     self.cpus[c].idle_state.step(t, enters);
                 }

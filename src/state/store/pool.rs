@@ -107,7 +107,7 @@ impl LeafPool {
         if let Some(limit) = ctx.memory {
             let check = |opened: u64| budget::check_parts(limit, opened, buffers, ctx.threads);
             let checked = check(opened).or_else(|_| {
-                // Blocks that earlier steps freed, as those of a first pass, are no need.
+                // The C library may keep blocks that earlier steps have freed: they do not count.
                 return_free_memory();
                 opened = memory::held().unwrap_or(opened);
                 check(opened)
