@@ -8,7 +8,7 @@ use crate::base::figure;
 use crate::compare::filter::{Filter, Test};
 use crate::compare::{Group, Spread, frame_text};
 use crate::model::Model;
-use crate::model::context::{ContextId, FrameKind};
+use crate::model::context::ContextId;
 use crate::model::metric::{Metric, RUNNABLE};
 use crate::model::wait_kind::WaitKind;
 
@@ -62,12 +62,9 @@ pub fn spread_parts(spread: Spread) -> [(&'static str, String); 4] {
     parts.map(|(name, ns)| (name, figure::time(ns as f64)))
 }
 
-/// A frame as drawn: `main`, `[futex]`, `[runnable]`, `thread journal`.
+/// A frame as drawn: `main`, `[futex]`, `[runnable]`, `[CPU leaving idle]`, `thread journal`.
 pub fn frame(model: &Model, context: ContextId) -> String {
-    match model.contexts.frame(context).kind {
-        FrameKind::Wait(WaitKind::Preempted) => format!("[{RUNNABLE}]"),
-        _ => frame_text(model, context),
-    }
+    frame_of_path(&frame_text(model, context)).to_owned()
 }
 
 /// A frame of a drawn path ([`crate::compare::Cause::path`]).
@@ -78,6 +75,17 @@ pub fn frame_of_path(frame: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::scenario::ModelBuilder;
+
+    #[test]
+    fn frame_of_a_runnable_thread_has_the_name_of_what_is_known() {
+        let mut s = ModelBuilder::new(7);
+        s.run("x", "p", "p", 1, &[("p;main;{preempted};{CPU leaving idle}", 5), ("p;main;[futex]", 2)]);
+        let model = s.seal();
+        let mut frames: Vec<String> = (0..model.contexts.len()).map(|at| frame(&model, ContextId::at(at))).collect();
+        frames.sort();
+        assert_eq!(frames, ["[CPU leaving idle]", "[futex]", "[runnable]", "main", "p"]);
+    }
 
     #[test]
     fn runnable_is_shown_and_both_names_are_parsed() {

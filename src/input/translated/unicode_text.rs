@@ -3,7 +3,7 @@
 //! In: the bytes of a file. Out: the same bytes, with U+FFFD in place of each escape of half a surrogate pair
 //! (JavaScript cuts names so) and of each sequence of bytes that is no UTF-8. A parser ends at the first of them, so
 //! that one name would cost all events after it. Cost: two scans and a copy of the reader's buffer; escapes of
-//! halves, and what lies across two buffers, are taken byte by byte, of which at most twelve are held back.
+//! halves, and what is cut by the end of a buffer, are taken byte by byte, of which at most twelve are held back.
 
 use memchr::memchr;
 use std::collections::VecDeque;
