@@ -57,6 +57,7 @@ mod schedules;
 mod schemas;
 mod scorep;
 mod screens;
+mod sections;
 mod simulator;
 mod stacks;
 mod structure;

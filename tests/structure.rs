@@ -39,6 +39,12 @@ fn sources() -> Vec<PathBuf> {
     files(&["src", "tests", "benches", "fuzz", "examples"], "rs")
 }
 
+/// The documents, and the pages of methods beside the code.
+fn documents() -> impl Iterator<Item = PathBuf> {
+    let top = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map(|name| root().join(name));
+    files(&["docs", "src"], "md").into_iter().chain(top)
+}
+
 fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap().display().to_string()
 }
@@ -167,9 +173,7 @@ fn lines_have_at_most_120_columns() {
             wide.insert(shown(&path));
         }
     }
-    let documents = files(&["docs"], "md").into_iter();
-    for path in documents.chain(["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map(|d| root().join(d)))
-    {
+    for path in documents() {
         if text(&path).lines().any(|line| is_wide(line) && !cannot_be_broken(line)) {
             wide.insert(shown(&path));
         }
@@ -180,8 +184,7 @@ fn lines_have_at_most_120_columns() {
 /// Relative links and pictures of the documents lead to files, so that they hold in a package too.
 #[test]
 fn links_lead_to_files() {
-    let documents = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map(|d| root().join(d));
-    for path in files(&["docs"], "md").into_iter().chain(documents) {
+    for path in documents() {
         let text = text(&path);
         for (at, _) in text.match_indices("](") {
             let target = text[at + 2..].split(')').next().unwrap().split('#').next().unwrap();
@@ -215,8 +218,6 @@ fn named_files_finds_paths_in_backticks() {
 /// Files that documents and comments name exist, by the end of their path.
 #[test]
 fn named_files_exist() {
-    let documents = ["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(|d| root().join(d));
-    let documents = files(&["docs"], "md").into_iter().chain(documents);
     let folders = ["src", "tests", "benches", "fuzz", "examples", "docs", "fixtures"];
     let mut known: Vec<String> =
         ["rs", "md", "case", "tape"].iter().flat_map(|end| files(&folders, end)).map(|p| shown(&p)).collect();
@@ -225,7 +226,7 @@ fn named_files_exist() {
     known.push("tests/replay.rs".to_owned());
     let exists = |name: &str| known.iter().any(|path| path == name || path.ends_with(&format!("/{name}")));
     let mut missing = BTreeSet::new();
-    for path in documents {
+    for path in documents() {
         missing.extend(
             named_files(&text(&path))
                 .into_iter()
