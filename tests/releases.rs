@@ -170,13 +170,15 @@ fn checksums_hold_for_all_files_and_fail_for_a_changed_one() {
     assert!(!folder.path().join("SHA256SUMS").exists());
 }
 
-/// A toolchain that compiles nothing: the program that it "builds" is a script, which names the source folder if
-/// `NAMING` is set, and `seen` in the target folder holds the settings that cargo was given.
+/// A toolchain that compiles nothing: the program that it "builds", by the profile of published programs alone, is a
+/// script, which names the source folder if `NAMING` is set, and `seen` in the target folder holds the settings that
+/// cargo was given.
 const CARGO: &str = r#"#!/bin/sh
 [ "$1" = build ] || exit 0
+[ "$2 $3" = "--profile dist" ] || exit 1
 env | grep -E '^(RUST|CARGO_)' | sort > "$CARGO_TARGET_DIR/seen"
-mkdir -p "$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release"
-program=$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/whyslow
+mkdir -p "$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/dist"
+program=$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/dist/whyslow
 printf '#!/bin/sh\necho "a page of $*" %s\n' "${NAMING:+$PWD/src/main.rs}" > "$program"
 chmod 777 "$program"
 "#;
@@ -221,7 +223,7 @@ fn archives_are_equal_in_any_folder_and_environment() {
     let (plain, other) = (folder.path().join("a"), folder.path().join("another one, with spaces"));
     let settings = [
         ("RUSTFLAGS", "-Cdebuginfo=2"),
-        ("CARGO_PROFILE_RELEASE_LTO", "off"),
+        ("CARGO_PROFILE_DIST_LTO", "off"),
         ("TZ", "Pacific/Chatham"),
         ("UMASK", "077"),
     ];
