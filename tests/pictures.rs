@@ -1,4 +1,4 @@
-//! The pictures of the README are what the program draws today, over recordings in this repository.
+//! The pictures of the README and of PRODUCT.md are what the program draws today, over recordings in this repository.
 //!
 //! The real binary runs in a terminal emulator, whose cells become a picture as "save screen" draws it.
 //! `WHYSLOW_WRITE_PICTURES=1 cargo test --test all pictures::` writes the pictures anew.
@@ -112,7 +112,8 @@ fn drawn(wanted: &Picture) -> String {
 #[test]
 fn pictures_show_what_the_program_draws() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let readme = std::fs::read_to_string(repository.join("README.md")).unwrap();
+    let documents =
+        ["README.md", "docs/PRODUCT.md"].map(|name| std::fs::read_to_string(repository.join(name)).unwrap());
     for wanted in &PICTURES {
         let path = repository.join(wanted.file);
         let drawn = drawn(wanted);
@@ -121,6 +122,7 @@ fn pictures_show_what_the_program_draws() {
         }
         let same = std::fs::read_to_string(&path).unwrap_or_default() == drawn;
         assert!(same, "{}: WHYSLOW_WRITE_PICTURES=1 cargo test --test all pictures::", wanted.file);
-        assert!(readme.contains(wanted.file), "the README shows {}", wanted.file);
+        let name = wanted.file.trim_start_matches("docs/");
+        assert!(documents.iter().any(|text| text.contains(name)), "no document shows {name}");
     }
 }
