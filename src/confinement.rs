@@ -65,10 +65,11 @@ pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Ru
         rules.known.extend(perf_map::about_code(Path::new(perf_map::TEMPORARY)));
         rules.known.extend(symbols.kernel.is_empty().then(|| PathBuf::from(kernel::RUNNING)));
         rules.read.extend(symbols.all_folders().chain(&symbols.kernel).cloned());
-        match symbols.only.is_empty() {
-            true => rules.known.extend(programs()),
+        if symbols.only.is_empty() {
+            rules.known.extend(programs());
+        } else {
             // Separate debug files of system libraries that the named folders hold.
-            false => rules.known.push(PathBuf::from("/usr/lib/debug")),
+            rules.known.push(PathBuf::from("/usr/lib/debug"));
         }
     }
     if files.interface {

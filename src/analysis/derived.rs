@@ -111,7 +111,7 @@ pub fn commands(timeline: &Timeline) -> BTreeSet<ThreadId> {
 /// Whether a timeline has what a task is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// It has.
+    /// The timeline has it.
     Yes,
     /// Nothing has its name.
     No,

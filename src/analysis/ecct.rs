@@ -119,8 +119,8 @@ impl<'a> TreeBuilder<'a> {
         Walk::new(self, NodeTimes::new(order, path.len()), outline, None).through(path).0
     }
 
-    /// The same, and for each entry the hops down to the thread that spent the time. The entries are in order of time
-    /// and tile the path; those of a shared disk follow each other over their wait.
+    /// Accumulate one path, and for each entry the hops down to the thread that spent the time. The entries are in
+    /// order of time and tile the path; those of a shared disk follow each other over their wait.
     pub fn accumulate_with_hops(
         &mut self,
         path: &[PathSegment],

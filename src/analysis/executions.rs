@@ -192,9 +192,10 @@ pub fn pair_marks(
             Some(begin) if begin.time <= mark.time => {
                 let span = Span::new(begin.time, mark.time);
                 let execution = Execution { span, thread, begin: begin.number, end: mark.number };
-                match rule.each && begin.thread == mark.thread && spans_lost(&reader, &execution) {
-                    true => notices.add(Notice::DelimitersLost, 1, place),
-                    false => executions.push(execution),
+                if rule.each && begin.thread == mark.thread && spans_lost(&reader, &execution) {
+                    notices.add(Notice::DelimitersLost, 1, place)
+                } else {
+                    executions.push(execution)
                 }
             }
             Some(_) => notices.add(Notice::ClockSkew, 1, place),

@@ -26,7 +26,7 @@ pub enum OutlineStep {
     Stack(StackId),
     /// A wait, with its device, interrupt or reason where recorded (a name of the timeline).
     Wait(WaitKind, Option<NameId>),
-    /// The same, a name that no recording gives.
+    /// A wait with a name that no recording gives.
     Named(WaitKind, &'static str),
     /// Work of the kernel on behalf of the thread.
     Work(KernelWork),

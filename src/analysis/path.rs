@@ -140,7 +140,7 @@ pub fn walk(timeline: &Timeline, thread: ThreadId, span: Span) -> Vec<PathSegmen
     Walker::new(&timeline.reader(Asker::Path)).walk(thread, span).to_vec()
 }
 
-/// The same with a reader and buffers that serve many walks.
+/// Walks paths with a reader and buffers that serve many walks.
 pub struct Walker<'r>(Path<'r>);
 
 impl<'r> Walker<'r> {

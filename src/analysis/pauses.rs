@@ -36,13 +36,13 @@ pub struct Pauses {
     pub machine: Vec<Span>,
     /// Of a CPU whose timer interrupts did not come.
     pub cpus: CpuPauses,
-    /// The same of CPUs that may do without a clock.
+    /// Of a CPU whose timer interrupts did not come, but which may do without a clock.
     pub doubtful: CpuPauses,
     /// True where the absence of a clock's interrupts would show them.
     pub has_clock: bool,
     /// Of threads that a CPU quota holds back.
     pub quotas: Quotas,
-    /// The same by what the kernel counted, where that was recorded.
+    /// Of threads that a CPU quota holds back, by what the kernel counted, where that was recorded.
     pub throttling: Throttling,
 }
 

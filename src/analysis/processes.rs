@@ -63,7 +63,7 @@ impl Processes {
         Processes(all)
     }
 
-    /// The same without threads that a tracer has in other processes: what they do is not the program's.
+    /// The processes without threads that a tracer has in other processes: what they do is not the program's.
     pub fn without_tracers(timeline: &Timeline) -> Processes {
         let tracers = tracers(timeline);
         let mut processes = Processes::new(timeline);

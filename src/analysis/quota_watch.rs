@@ -243,7 +243,7 @@ fn window(moments: &[Timestamp], period: Ns) -> QuotaPhase {
     let mut at: Vec<Ns> = moments.iter().map(|t| t.ns().rem_euclid(period)).collect();
     at.sort_unstable();
     let next = at.iter().skip(1).copied().chain(at.first().map(|first| first + period));
-    // The window begins behind the widest gap.
+    // The window begins after the widest gap.
     let gaps = at.iter().zip(next).map(|(from, to)| (to - from, to));
     let (gap, to) = gaps.max_by_key(|(gap, _)| *gap).unwrap_or((0, 0));
     QuotaPhase { period, start: to.rem_euclid(period), width: period - gap }

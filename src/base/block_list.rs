@@ -59,10 +59,7 @@ impl BlockRoom {
         // Only an area writes blocks.
         let Some(area) = &self.area else { return Ok(Vec::new()) };
         let bytes = area.read(place)?;
-        match crc32fast::hash(&bytes) == checksum {
-            true => Ok(bytes),
-            false => Err(area.unreadable(&"a checksum is wrong")),
-        }
+        if crc32fast::hash(&bytes) == checksum { Ok(bytes) } else { Err(area.unreadable(&"a checksum is wrong")) }
     }
 
     fn release(&self, blocks: &[Block]) {

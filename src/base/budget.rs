@@ -30,13 +30,13 @@ const LEAF: u64 = 32 << 10;
 const BUFFERS: u64 = 30 << 20;
 /// Open rows of a recording that is not small, at least.
 const LEAST_ROWS: u64 = 8 << 20;
-/// Of the budget, for buffers of events: one in so many.
+/// Divisor of the budget: the part for buffers of events.
 const BUFFERS_OF: u64 = 8;
 /// Eighths of a limit for large blocks of the heap, buffers of events among them.
 const LARGE_EIGHTHS: u64 = 3;
-/// Of the budget, for executions whose paths are known while others are walked: one in so many.
+/// Divisor of the budget: the part for executions whose paths are known while others are walked.
 const PATHS_OF: u64 = 16;
-/// Of a limit, for the buffers of workers that walk long paths with the threads on them: one in so many. Paths of 64
+/// Divisor of a limit: the part for the buffers of workers that walk long paths, with the threads on them. Paths of 64
 /// copies of a recording, over its whole time, took two workers 35 of 240 MiB.
 const WALKS_OF: u64 = 6;
 /// Bytes of an execution: its path until all paths are known, its times by context, its metrics; and the groups, ranks

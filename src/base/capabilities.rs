@@ -15,9 +15,10 @@ pub(super) fn drop_but(writes: bool) {
     if (has.permitted | has.inheritable).is_empty() {
         return;
     }
-    let kept = match writes {
-        true => CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE,
-        false => CapabilitySet::DAC_READ_SEARCH,
+    let kept = if writes {
+        CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE
+    } else {
+        CapabilitySet::DAC_READ_SEARCH
     };
     let kept = has.effective & kept;
     // The bounding set needs a capability to shrink, so it goes first.

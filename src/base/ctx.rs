@@ -37,7 +37,7 @@ impl Cancel {
 
     /// Stop the computation for a reason, with which it ends; the first one counts.
     pub fn fail(&self, why: MemoryError) {
-        // A second reason follows from the first.
+        // Keep the first reason: later failures are its consequences.
         let _ = self.0.failure.set(why);
         self.cancel();
     }

@@ -68,7 +68,7 @@ impl<'a> Bytes<'a> {
         self.array().map(if byte_order == ByteOrder::Big { u32::from_be_bytes } else { u32::from_le_bytes })
     }
 
-    /// The text up to the next NUL; the cursor then is behind the NUL.
+    /// The text up to the next NUL; the cursor then is after the NUL.
     pub fn text(&mut self) -> Option<&'a [u8]> {
         let end = memchr::memchr(0, self.rest)?;
         let text = self.take(end)?;

@@ -30,7 +30,7 @@ const PAGE: usize = 64 << 10;
 /// A new block begins at the next multiple of so many bytes in the file, so that it can grow; what is between takes no
 /// space on a disk.
 const APART: usize = 1 << 30;
-/// Places behind this one are not taken while there are others: files have a largest size.
+/// Places after this one are not taken while there are others: files have a largest size.
 const FARTHEST: usize = 1 << 40;
 
 /// Those of this process.
@@ -195,7 +195,7 @@ impl LargeBlocks {
             return std::ptr::null_mut();
         }
         #[allow(unsafe_code)]
-        // SAFETY: the mapping is the block, which its owner gives up for the one that is returned; behind a shorter one
+        // SAFETY: the mapping is the block, which its owner gives up for the one that is returned; after a shorter one
         // nothing is mapped, and a longer one has a place in the file that no other block has.
         let address = unsafe { libc::mremap(block.cast(), of.bytes, bytes, libc::MREMAP_MAYMOVE) };
         if address == libc::MAP_FAILED {

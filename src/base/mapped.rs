@@ -2,7 +2,7 @@
 //!
 //! One of two files with `unsafe` (the other is `base/allocator.rs`). The contract of a mapping (no process changes the
 //! file) cannot be enforced: another process may write to it, which changes values that we read and no more, since
-//! nothing here trusts two reads to agree on anything but length; or truncate it, which turns an access behind the new
+//! nothing here trusts two reads to agree on anything but length; or truncate it, which turns an access after the new
 //! end into SIGBUS. A handler puts zeros in place of the pages that went away, so the reader goes on and meets damage,
 //! and the mapping reports that it was [lost](Mapped::lost). Rejected: reading everything into memory (three times
 //! slower, and as much memory as the trace has bytes), and a lock on the file, which no other process would obey.
@@ -145,7 +145,7 @@ impl Guarded {
         Guarded::map(file, &MmapOptions::new(), named)
     }
 
-    /// The same for bytes of a file without a name.
+    /// A mapping of bytes of a file without a name; `None` where it cannot be mapped.
     fn of_own(file: &File, start: u64, length: usize) -> Option<Guarded> {
         Guarded::map(file, MmapOptions::new().offset(start).len(length), None)
     }

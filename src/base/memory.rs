@@ -1,4 +1,4 @@
-//! Obeying a memory limit: work that would need more is ended, with one line, before the system ends it with none.
+//! Obeying a memory limit: work that would need more is cancelled with one line, before the system kills the process.
 //!
 //! The limit is the user's (`--memory`), else that of the control group in which the process runs (a container's, a
 //! service's), whose end is a kill that no process can catch: it is read beforehand. Where there is neither, it is
@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two looks: the least and the most.
+/// Shortest and longest time between two looks at what is held.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
-/// Between two looks at what is held without freed blocks: giving these back takes time.
+/// Time between two looks at what is held without freed blocks: giving these back takes time.
 const TRIM_PAUSE: Duration = Duration::from_millis(20);
-/// Of a limit, what is to be left: one in so many.
+/// Divisor of a limit: once less is left, memory that can give way is asked for.
 const LEFT_OF: u64 = 16;
 /// A process takes no more bytes in a microsecond.
 const FASTEST: u64 = 16_384;

@@ -12,7 +12,7 @@ use super::text::with_copy;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// Shown behind the name of a function from a file that is not proven to be the traced one.
+/// Shown after the name of a function from a file that is not proven to be the traced one.
 const UNPROVEN: &str = "?";
 
 /// Declares handles: `u32` newtypes, `Copy` and ordered, that number the entries of one table from 0.
@@ -107,7 +107,7 @@ impl Names {
         id
     }
 
-    /// The same for bytes from a trace: what is not UTF-8 is replaced.
+    /// The id of a text from a trace, whose bytes that are not UTF-8 are replaced; a new one if it is not known.
     pub fn intern_bytes(&mut self, text: &[u8]) -> NameId {
         with_copy(text, |text| self.intern(text))
     }

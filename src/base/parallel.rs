@@ -120,7 +120,8 @@ pub fn in_order<T: Send>(
     in_order_then(ctx, n, make, consume, |_, ()| {})
 }
 
-/// The same; what `consume` returns goes to `finish`, on the same worker, while other results are made and consumed.
+/// [`in_order`], where what `consume` returns goes to `finish`, on the same worker, while other results are made and
+/// consumed.
 pub fn in_order_then<T: Send, R>(
     ctx: &Ctx,
     n: usize,

@@ -139,7 +139,7 @@ fn confine_files(rules: &Rules, output: Option<&Output>) -> Result<(), SandboxEr
     }
 }
 
-/// The same where there is no Landlock.
+/// An error: without Landlock nothing can be given up.
 #[cfg(not(target_os = "linux"))]
 pub fn confine(_rules: &Rules, _output: Option<&Output>) -> Result<(), SandboxError> {
     Err(SandboxError::OtherSystem)
@@ -154,7 +154,7 @@ pub fn allowed(path: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())))
 }
 
-/// The same where there is no sandbox.
+/// `None`: without a sandbox a path leads to its file.
 #[cfg(not(target_os = "linux"))]
 pub fn allowed(_path: &Path) -> Option<PathBuf> {
     None

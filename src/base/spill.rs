@@ -136,7 +136,7 @@ fn is_memory(folder: &Path) -> bool {
     rustix::fs::statfs(folder).is_ok_and(|about| [TMPFS, RAMFS].contains(&(about.f_type as u64 & 0xffff_ffff)))
 }
 
-/// The same where the system does not say.
+/// True for a folder in memory: elsewhere the system does not say.
 #[cfg(not(target_os = "linux"))]
 fn is_memory(_folder: &Path) -> bool {
     false

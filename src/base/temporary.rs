@@ -3,7 +3,7 @@
 //!
 //! The process gives up the folder of temporary files before it reads a byte of its input, so the files are opened
 //! before ([`prepare`]), as many as recordings may need. What one reader unpacks from a recording is in one file, one
-//! part behind the other. A small recording can unpack to much more than its size: it may take most of the
+//! part after the other. A small recording can unpack to much more than its size: it may take most of the
 //! free space and no more.
 
 use super::mapped::Mapped;

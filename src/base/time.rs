@@ -210,7 +210,7 @@ pub struct ClockCorrection {
 }
 
 impl ClockCorrection {
-    /// Bits behind the point of `drift`.
+    /// Bits after the point of `drift`.
     pub const SCALE: u32 = 50;
 
     /// The time on the other clock; a time that does not fit is clamped to the nearest end of the time line.

@@ -41,10 +41,9 @@ pub(super) fn applied(definition: Command) -> Command {
     };
     // `record --check` and `query --at` are what these commands are about.
     let has_sections = |name: &str| !["record", "query"].contains(&name);
-    definition.mut_args(section).mut_subcommands(|command| match has_sections(command.get_name()) {
-        true => command.mut_args(section),
-        false => command,
-    })
+    definition
+        .mut_args(section)
+        .mut_subcommands(|command| if has_sections(command.get_name()) { command.mut_args(section) } else { command })
 }
 
 #[cfg(test)]

@@ -62,10 +62,7 @@ impl Question for DiffOptions {
         let timelines = pair.as_ref().map_or(&[][..], |both| both);
         let (model, comparison) = compared(&self.input, &self.groups, timelines, &mut session, console)?;
         let aligned = pair.map(|[a, b]| session::align(&model, a, b)).transpose()?;
-        let inverted = match self.callees_first {
-            true => Some(invert(&model, &comparison, console.ctx)?),
-            false => None,
-        };
+        let inverted = if self.callees_first { Some(invert(&model, &comparison, console.ctx)?) } else { None };
         let function = self.function.as_deref().map(|name| function(&model, &comparison, name)).transpose()?;
         let parts = DiffParts { aligned: aligned.as_ref(), inverted: inverted.as_ref(), function: function.as_ref() };
         console.answer(

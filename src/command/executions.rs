@@ -80,9 +80,10 @@ impl Question for ExecutionsOptions {
             found.sort_by_key(|id| (Reverse(model.executions.duration(id.index())), *id));
             found.truncate(most);
         }
-        match self.json {
-            true => print(&executions::json_lines(&model, &found)?)?,
-            false => print(&executions::text(&model, &found, super::console::page()))?,
+        if self.json {
+            print(&executions::json_lines(&model, &found)?)?
+        } else {
+            print(&executions::text(&model, &found, super::console::page()))?
         }
         Ok(model.notices.into())
     }

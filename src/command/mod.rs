@@ -287,7 +287,7 @@ fn answer(
     Ok(outcome)
 }
 
-/// A note where states went to a file that takes memory all the same.
+/// Say so where the states that did not fit into memory went to a file in memory (tmpfs).
 fn say_where_states_are(ctx: &Ctx) {
     let file = ctx.budget.as_ref().and_then(|budget| budget.file.as_ref());
     if let Some(file) = file.filter(|file| file.is_in_memory())

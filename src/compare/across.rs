@@ -25,12 +25,12 @@ pub(super) enum Common {
     Thread(BlamedThread),
 }
 
-/// A kind counts from one in so many of the part's difference on.
+/// Divisor of the part's difference: a kind counts from there on.
 const LEAST_KIND: i128 = 10;
 /// Percent of the known part of the largest function's difference that an inner one must have to stand for it.
 const INNER: i128 = 80;
-/// The time of fast executions in a function is at most one in so many of their own, and of the slow ones' extra time
-/// there.
+/// Divisor: fast executions spend in a function at most their own time divided by this, and the slow ones' extra time
+/// there divided by this.
 const SELDOM: f64 = 4.0;
 /// Functions that are looked at, the largest first.
 const TRIED: usize = 16;

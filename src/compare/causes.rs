@@ -12,7 +12,7 @@ use super::other_reason::OtherReason;
 use super::partition::{DifferencePart, PartitionInput, drawn_path, is_below, main_threads, origins, partition};
 use super::tree::{BuiltTree, GroupPair, GroupSums};
 use super::words::{TotalDifference, common_phrase, figures, part_phrase, phrase, sentence_case};
-use super::{Cause, CausePart, Culprit, across};
+use super::{Cause, CausePart, across};
 use crate::base::ctx::Cancelled;
 use crate::base::figure;
 use crate::base::names::NameId;
@@ -193,23 +193,8 @@ fn remainder(extra_ns: i64, whole_ns: i64, small: usize) -> Cause {
         1 => "1 smaller difference".to_owned(),
         _ => format!("{small} smaller differences together"),
     };
-    Cause {
-        rank: None,
-        kind: None,
-        extra_ns,
-        share: if whole_ns == 0 { 0.0 } else { extra_ns as f64 / whole_ns as f64 },
-        deviations: None,
-        p_value: None,
-        slow_affected: 0.0,
-        fast_affected: 0.0,
-        path: Vec::new(),
-        context: None,
-        contexts: Vec::new(),
-        places: Vec::new(),
-        by: Culprit::default(),
-        parts: Vec::new(),
-        sentence: format!("{subject}: {}.", figure::time(extra_ns as f64)),
-    }
+    let share = if whole_ns == 0 { 0.0 } else { extra_ns as f64 / whole_ns as f64 };
+    Cause::remainder(None, extra_ns, share, format!("{subject}: {}.", figure::time(extra_ns as f64)))
 }
 
 /// By part the time of each execution, slow ones first.
@@ -245,15 +230,17 @@ fn affected(
     if let Some(node) = part.node {
         in_function.contexts.retain(|c| is_below(input.model, input.origins[c.index()].site, node));
     }
-    let known = match in_function.contexts.len() == part.contexts.len() {
-        true => Vec::new(),
-        false => self::values(groups, &[in_function])?,
+    let known = if in_function.contexts.len() == part.contexts.len() {
+        Vec::new()
+    } else {
+        self::values(groups, &[in_function])?
     };
     let values = known.first().map_or(values, Vec::as_slice);
     let sums = sums(groups, values.iter().copied().map(Some));
-    let usual = match part.difference > 0 {
-        true => sums.fast.mean() + CLEARLY_MORE * sums.fast.population_variance().sqrt(),
-        false => 0.0,
+    let usual = if part.difference > 0 {
+        sums.fast.mean() + CLEARLY_MORE * sums.fast.population_variance().sqrt()
+    } else {
+        0.0
     };
     let limit = groups.floor_ns.max(usual);
     let share = |of: &[u64]| of.iter().filter(|ns| **ns as f64 > limit).count() as f64 / of.len().max(1) as f64;

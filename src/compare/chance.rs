@@ -37,10 +37,7 @@ impl Splits {
     pub fn new(slow: usize, fast: usize) -> Self {
         let (total, smaller) = (slow + fast, slow.min(fast));
         let exhaustive = ways(total, smaller) <= SPLITS;
-        let drawn = match exhaustive {
-            true => DrawnSplits::all(total, smaller),
-            false => DrawnSplits::new(total, smaller, SEED),
-        };
+        let drawn = if exhaustive { DrawnSplits::all(total, smaller) } else { DrawnSplits::new(total, smaller, SEED) };
         Splits { total, smaller, slow, exhaustive, drawn: RefCell::new(drawn) }
     }
 

@@ -140,6 +140,29 @@ pub struct Cause {
     pub sentence: String,
 }
 
+impl Cause {
+    /// The last entry, without a rank: what the parts that are too small to be shown have together.
+    pub(super) fn remainder(kind: Option<WaitKind>, extra_ns: i64, share: f64, sentence: String) -> Cause {
+        Cause {
+            rank: None,
+            kind,
+            extra_ns,
+            share,
+            deviations: None,
+            p_value: None,
+            slow_affected: 0.0,
+            fast_affected: 0.0,
+            path: Vec::new(),
+            context: None,
+            contexts: Vec::new(),
+            places: Vec::new(),
+            by: Culprit::default(),
+            parts: Vec::new(),
+            sentence,
+        }
+    }
+}
+
 /// What a cause over several kinds has of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CausePart {

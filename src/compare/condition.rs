@@ -121,8 +121,8 @@ impl FailIf {
         matches!(self.quantity, Quantity::Percentile(_))
     }
 
-    /// The same for two profiles, by what their runs took in all. Significant where the runs of both sides differ by
-    /// more than among themselves, or where the verdict is sure of a function that takes more.
+    /// The sentence for two profiles if the condition holds of what their runs took in all. Significant where the runs
+    /// of both sides differ by more than among themselves, or where the verdict is sure of a function that takes more.
     fn holds_of_profiles(&self, model: &Model, c: &Comparison) -> Option<String> {
         let (of_slow, of_fast) = (c.slow.mean_ns as f64, c.fast.mean_ns as f64);
         let more = of_slow - of_fast;

@@ -198,16 +198,17 @@ fn unreliable(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     let lead = lead(e, cause) as f64;
     (unknown + wrong >= lead).then(|| {
         let (mean, lead) = (figure::time(e.slow.mean_ns as f64), figure::time(lead));
-        let reason = match wrong > unknown {
-            true => format!(
+        let reason = if wrong > unknown {
+            format!(
                 "at {contradictions} of {switches} switches the recording contradicts itself about the running \
                  thread"
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "for {} of a slow execution's {mean} the recording does not say whether the thread ran or \
                  what it waited for",
                 figure::time(unknown)
-            ),
+            )
         };
         format!("{reason}, and the largest difference leads by only {lead}")
     })

@@ -106,7 +106,7 @@ impl FilterError {
         let from = text.find(&self.filter).unwrap_or(0);
         let (at, length) = match &self.fault {
             FilterFault::UnknownMetric { metric, .. } => (self.filter.find(metric), metric.len()),
-            // A value is behind the metric, which may contain the same text.
+            // A value is after the metric, which may contain the same text.
             FilterFault::BadValue { value, .. } | FilterFault::NoUnit { value } => {
                 (self.filter.rfind(value), value.len())
             }

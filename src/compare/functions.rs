@@ -20,7 +20,7 @@ pub struct FunctionDiff {
     pub places: u32,
     /// Mean time of the slow group with everything that it calls.
     pub slow_mean_ns: f64,
-    /// The same of the fast group.
+    /// Mean time of the fast group with everything that it calls.
     pub fast_mean_ns: f64,
     /// `slow_mean_ns - fast_mean_ns`.
     pub delta_ns: f64,
@@ -35,7 +35,7 @@ pub struct NeighbourFrame {
     pub name: String,
     /// Mean time in the slow group: of the function below this caller, or of this callee.
     pub slow_mean_ns: f64,
-    /// The same of the fast group.
+    /// Mean time in the fast group: of the function below this caller, or of this callee.
     pub fast_mean_ns: f64,
     /// The frames further away.
     pub next: FrameLevel,
@@ -57,7 +57,7 @@ pub struct FrameLevel {
     pub small: u32,
     /// Their mean time in the slow group.
     pub small_slow_ns: f64,
-    /// The same of the fast group.
+    /// Their mean time in the fast group.
     pub small_fast_ns: f64,
 }
 

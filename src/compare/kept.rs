@@ -143,15 +143,12 @@ pub(super) fn cpu_paused(manner: WaitManner) -> &'static str {
 
 /// What is known of a thread that was ready to run beside an idle CPU.
 pub(super) fn held_back(is_without_quota: bool) -> &'static str {
-    match is_without_quota {
-        false => {
-            "held back, ready to run, while its CPU was idle (a CPU quota of its control group, a frozen group or a \
-             hypervisor does that)"
-        }
-        true => {
-            "held back, ready to run, while its CPU was idle (a frozen group or a hypervisor does that; by the \
-             counters of its control groups no CPU quota did)"
-        }
+    if is_without_quota {
+        "held back, ready to run, while its CPU was idle (a frozen group or a hypervisor does that; by the \
+         counters of its control groups no CPU quota did)"
+    } else {
+        "held back, ready to run, while its CPU was idle (a CPU quota of its control group, a frozen group or a \
+         hypervisor does that)"
     }
 }
 
@@ -187,9 +184,10 @@ pub(super) fn kept_from_running(kept: &KeptFromRunning, period: Option<&str>) ->
     };
     let taker = thread(by);
     let function = by.function.as_deref().map_or_else(String::new, |f| format!(" {}", abbreviated(f)));
-    match kept.is_alone {
-        true => format!(", which waited for a CPU while {taker} ran{function}"),
-        false => format!(", which waited for a CPU while others ran, mostly {taker}"),
+    if kept.is_alone {
+        format!(", which waited for a CPU while {taker} ran{function}")
+    } else {
+        format!(", which waited for a CPU while others ran, mostly {taker}")
     }
 }
 

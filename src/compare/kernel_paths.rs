@@ -14,11 +14,11 @@ const COVERS: i128 = 80;
 
 /// A path through the kernel.
 struct KernelPath {
-    /// It passes one of these functions.
+    /// A stack on this path passes one of these functions.
     functions: &'static [&'static str],
     /// Follows the phrase of a cause.
     words: &'static str,
-    /// It is taken on the way of a page fault.
+    /// True if page faults take this path.
     is_fault: bool,
 }
 

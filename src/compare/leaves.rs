@@ -72,7 +72,7 @@ impl<'a> Leaves<'a> {
         Leaves { input: self.input, list, heaviest: self.heaviest }
     }
 
-    /// The same leaves, those whose own frames hold a function first.
+    /// These leaves, those whose own frames hold a function first.
     pub(super) fn ordered_by(&self, function: NameId) -> Self {
         let holds = |leaf: &Leaf| self.own_frames(leaf.context).iter().any(|f| self.frame_name(*f) == function);
         let (with, without): (Vec<Leaf>, Vec<Leaf>) = self.list.iter().copied().partition(holds);
@@ -255,7 +255,7 @@ impl<'a> Leaves<'a> {
         Some(name.to_owned())
     }
 
-    /// The same where one name has [`COVERS`] of the time: the thread that sent a signal.
+    /// What follows the prefix in the one name that has [`COVERS`] of the time: the thread that sent a signal.
     pub(super) fn always_named_after(&self, prefix: &str) -> Option<String> {
         let (name, weight) = self.weights_after(prefix).into_iter().max_by_key(|(_, weight)| *weight)?;
         is_share(weight, COVERS[0], self.total()).then(|| name.to_owned())

@@ -27,7 +27,7 @@ const MOST_SPLITS: usize = 8;
 const COVERS: i128 = 80;
 /// Unknown stacks represent a part themselves if they have more than so many times its known time.
 const MOSTLY_UNKNOWN: i128 = 3;
-/// A rest below one in so many of a wait belongs to the same wait.
+/// A rest of a wait smaller than the wait divided by this is merged into it.
 const STRAY: i128 = 5;
 
 /// The thread or program to blame, as causes distinguish them.

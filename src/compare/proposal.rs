@@ -85,12 +85,10 @@ fn tail(sorted: &[i64], from: usize, all: bool) -> Option<Proposal> {
     let least = *part.get(at)?;
     let percentile =
         |op, percent| Filter { metric: Metric::Duration, test: Test::Compare(op, Operand::Percentile(percent)) };
-    let (slow, fast) = match all && from == 0 && is_tail {
-        true => (percentile(Op::AtLeast, 95.0), percentile(Op::AtMost, 50.0)),
-        false => (
-            Filter::compare(Metric::Duration, Op::AtLeast, least),
-            Filter::compare(Metric::Duration, Op::AtMost, middle),
-        ),
+    let (slow, fast) = if all && from == 0 && is_tail {
+        (percentile(Op::AtLeast, 95.0), percentile(Op::AtMost, 50.0))
+    } else {
+        (Filter::compare(Metric::Duration, Op::AtLeast, least), Filter::compare(Metric::Duration, Op::AtMost, middle))
     };
     let usual = from + part.partition_point(|d| *d <= middle);
     Some(proposal(sorted, from, slow, usual, fast, GroupsOrigin::Percentile))
@@ -113,15 +111,16 @@ fn proposal(sorted: &[i64], from: usize, slow: Filter, to: usize, fast: Filter, 
 /// The executions of the lower peak in a sentence.
 fn left_out(lower: usize, all: usize, most: i64, least: i64) -> String {
     let (most, least) = (figure::time(most as f64), figure::time(least as f64));
-    match lower * 3 <= all {
-        true => format!(
+    if lower * 3 <= all {
+        format!(
             "{lower} of {all} executions are unusually fast: they take {most} at most, all others {least} or more; \
              neither group has them"
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "the executions are of two kinds: {lower} of {all} take {most} at most, the others {least} or more; the \
              groups are slow and usual executions of the longer kind"
-        ),
+        )
     }
 }
 

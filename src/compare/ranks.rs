@@ -123,7 +123,7 @@ fn regions(model: &Model, groups: [&Vec<ExecutionId>; 2], roles: &[i64]) -> Vec<
         RegionRow { region, role: role.and_then(text), means: means([sum(0), sum(1)]) }
     };
     let mut rows: Vec<RegionRow> = times.into_iter().map(row).collect();
-    // A role that one group lacks comes behind those that can be compared.
+    // A role that one group lacks comes after those that can be compared.
     let size = |r: &RegionRow| Reverse((r.means.delta_ns().map(i64::abs), r.means.slow_ns, r.means.fast_ns));
     rows.sort_by_key(|r| (r.role.is_some(), size(r)));
     rows

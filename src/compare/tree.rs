@@ -31,7 +31,7 @@ pub fn frame_text(model: &Model, context: ContextId) -> String {
     }
 }
 
-/// The same without the mark of unproven names, for sorting.
+/// A frame as drawn, but without the mark of unproven names, for sorting.
 fn frame_name(model: &Model, context: ContextId) -> String {
     let frame = model.contexts.frame(context);
     let name = model.names.get(frame.name);
@@ -176,7 +176,7 @@ pub(super) trait TimesByContext {
     fn model(&self) -> &Model;
     /// Own times of an execution; a context may come several times.
     fn own(&mut self, execution: ExecutionId, put: impl FnMut(ContextId, u64));
-    /// The same with the contexts below; each context once.
+    /// Times of an execution with the contexts below; each context once.
     fn inclusive(&mut self, execution: ExecutionId, put: impl FnMut(ContextId, u64));
     /// Both.
     fn own_and_inclusive(

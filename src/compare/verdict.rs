@@ -118,18 +118,20 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
 fn lower_frequency(e: &Evidence<'_>, cause: &Cause) -> String {
     let khz = values(e.groups.model, &Metric::CpuKhz).filter(|_| cause.kind == Some(WaitKind::Cpu));
     let saved = khz.map_or(0.0, |khz| saved_at_usual_frequency(e.groups, &khz));
-    match saved > 0.0 && saved * 2.0 >= cause.extra_ns as f64 {
-        true => format!("; {} of it because of lower CPU frequencies", figure::time(saved)),
-        false => String::new(),
+    if saved > 0.0 && saved * 2.0 >= cause.extra_ns as f64 {
+        format!("; {} of it because of lower CPU frequencies", figure::time(saved))
+    } else {
+        String::new()
     }
 }
 
 /// `; other parts take 1.2 ms less`, if that is a tenth of the extra time.
 fn less(e: &Evidence<'_>) -> String {
     let less: i64 = e.ranked.causes.iter().map(|c| c.extra_ns.min(0)).sum();
-    match less.saturating_mul(-10) > e.extra_ns {
-        true => format!("; other parts take {} less", figure::time(-(less as f64))),
-        false => String::new(),
+    if less.saturating_mul(-10) > e.extra_ns {
+        format!("; other parts take {} less", figure::time(-(less as f64)))
+    } else {
+        String::new()
     }
 }
 

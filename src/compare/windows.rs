@@ -35,10 +35,8 @@ pub(super) fn differ_elsewhere(
     let shared: Vec<Filter> = slow.filters.iter().filter(|f| fast.filters.contains(f)).cloned().collect();
     let Ok(mut all) = members::members(model, &shared, &[]) else { return false };
     all.sort_by_key(|id| start(id));
-    let (before, after) = match a < b {
-        true => (slow.members.len(), fast.members.len()),
-        false => (fast.members.len(), slow.members.len()),
-    };
+    let (before, after) =
+        if a < b { (slow.members.len(), fast.members.len()) } else { (fast.members.len(), slow.members.len()) };
     // Prefix sums of the time, so that each window costs one subtraction.
     let mut sums = vec![0.0];
     for id in &all {

@@ -235,9 +235,10 @@ pub(super) fn share_of_difference(share: f64, slow: usize, fast: usize) -> Optio
 
 /// A share of a group's executions: `82%`, or `3 of 4` where there are too few for a share.
 pub fn share_of_group(share: f64, executions: usize) -> String {
-    match executions < FEWEST {
-        true => format!("{} of {executions}", (share * executions as f64).round()),
-        false => figure::share(share),
+    if executions < FEWEST {
+        format!("{} of {executions}", (share * executions as f64).round())
+    } else {
+        figure::share(share)
     }
 }
 

@@ -250,7 +250,7 @@ struct Window<'w, 'a> {
 
 impl Window<'_, '_> {
     /// Write the chunks from the positions on; false if one did not match its prediction. Afterwards the positions are
-    /// behind the last chunk that was written.
+    /// after the last chunk that was written.
     fn write(
         &self,
         positions: &mut Vec<StreamPosition>,

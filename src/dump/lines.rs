@@ -31,7 +31,7 @@ pub(super) struct Stream<'a> {
 /// A position between two events of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct StreamPosition {
-    /// The packet in which the next event is looked for; behind the last one, there is none.
+    /// The packet in which the next event is looked for; after the last one, there is none.
     pub(super) packet: usize,
     /// Position in the packet; `None`: not begun.
     pub(super) position: Option<Position>,
@@ -193,9 +193,10 @@ pub(super) fn merge(
         let highest = lines.before;
         if let Some(end) = ends.get_mut(rank) {
             let (packet, position) = (lines.reader.packet(), Some(lines.reader.began()));
-            *end = match there {
-                true => StreamPosition { packet, position, highest, next: Some(lines.key) },
-                false => StreamPosition { packet: lines.stream.packets, position: None, highest, next: None },
+            *end = if there {
+                StreamPosition { packet, position, highest, next: Some(lines.key) }
+            } else {
+                StreamPosition { packet: lines.stream.packets, position: None, highest, next: None }
             };
         }
         false

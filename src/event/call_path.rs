@@ -17,7 +17,7 @@ fn recent(one: u32, other: u32) -> usize {
 /// No call path.
 pub const NO_PATH: u32 = u32::MAX;
 
-/// The call path of an operation, and that of the time behind it.
+/// The call path of an operation, and that of the time after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallSite {
     /// Position in `Operations::paths` of the path that ends with the operation.

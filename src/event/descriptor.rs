@@ -109,7 +109,7 @@ pub enum DescriptorOrigin {
 
 /// The command of `fcntl` that makes another descriptor.
 const F_DUPFD: i64 = 0;
-/// The same, which closes it at an exec.
+/// The command of `fcntl` that makes another descriptor, which an exec closes.
 const F_DUPFD_CLOEXEC: i64 = 1030;
 
 /// What a call does with the descriptor that is its first argument; `None` where that is not kept.

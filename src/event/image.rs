@@ -57,7 +57,7 @@ pub enum ImageChange<N = NameId> {
 }
 
 impl<N> ImageChange<N> {
-    /// The same with its names in another table.
+    /// This change with its names in another table.
     pub fn rename<M>(&self, mut name: impl FnMut(&N) -> M) -> ImageChange<M> {
         match self {
             ImageChange::Exec { path } => ImageChange::Exec { path: name(path) },

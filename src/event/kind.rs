@@ -79,7 +79,7 @@ pub enum WakeSource {
     Waking,
     /// `sched_wakeup`, `sched_ttwu`: perhaps on the CPU of the woken.
     Wakeup,
-    /// The same where `sched_waking` is recorded too: it only says in which run queue the woken thread is.
+    /// `sched_wakeup` where `sched_waking` is recorded too: it only says in which run queue the woken thread is.
     Queued,
     /// A wake-up whose flags mark it as part of a hard interrupt: the running thread has no part in it.
     HardInterrupt(WakeTracepoint),
@@ -166,9 +166,9 @@ pub enum LossSource {
 pub enum Kind {
     /// `prev` leaves the CPU, `next` gets it.
     Switch {
-        /// Leaves.
+        /// The thread that leaves the CPU.
         prev: i32,
-        /// Comes.
+        /// The thread that gets it.
         next: i32,
         /// Low 16 bits of the state of `prev`; its meaning depends on the kernel's version.
         prev_state: u16,
@@ -294,7 +294,7 @@ pub enum Kind {
     },
     /// The tracer's own enumeration names a thread that exists.
     Process(ProcessId),
-    /// The same, its ids in a namespace.
+    /// The tracer's own enumeration names a thread that exists by its ids in a namespace.
     Namespace {
         /// Thread.
         tid: i32,
@@ -305,7 +305,7 @@ pub enum Kind {
         /// Depth of the namespace; 0 is the initial one.
         level: i32,
     },
-    /// The same, an interrupt line and its handler.
+    /// The tracer's own enumeration names an interrupt line and its handler.
     Line {
         /// Number.
         irq: i32,
@@ -339,7 +339,7 @@ pub enum Kind {
     Mapped {
         /// The process.
         pid: i32,
-        /// How.
+        /// The change.
         image: ImageId,
         /// The build id of the file that is mapped, as a change of its own.
         build_id: Option<ImageId>,

@@ -55,8 +55,8 @@ pub(super) struct Matched {
     pub(super) unmatched: u64,
 }
 
-/// The same as messages. The halves are dropped receiver by receiver, so that memory never holds both forms of all
-/// messages.
+/// The messages of all locations, of the halves that were matched. The halves are dropped receiver by receiver, so that
+/// memory never holds both forms of all messages.
 pub(super) fn messages(locations: &mut [LocationRun], ctx: &Ctx) -> Result<Matched, Cancelled> {
     let all: usize = locations.iter().map(|l| l.receives.len()).sum();
     let receives: Vec<Mutex<Vec<MessageHalf>>> =

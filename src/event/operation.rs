@@ -174,7 +174,7 @@ impl SendCompletion {
 pub enum CollectiveKind {
     /// No data are passed: no member leaves before all have come.
     Barrier,
-    /// The same, of the threads of a team.
+    /// A barrier of the threads of a team.
     TeamBarrier,
     /// Each member gets data from each: no member leaves before all have come.
     All,

@@ -12,7 +12,7 @@ pub enum SoftIrq {
     NetRx,
     /// Completed block requests.
     Block,
-    /// The same, by polling.
+    /// Completed block requests that were polled for.
     IrqPoll,
     Tasklet,
     /// Balancing of run queues.

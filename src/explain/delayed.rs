@@ -171,9 +171,12 @@ impl Delayed<'_> {
         let mut links: Vec<ChainId> = chains.upwards(delay.chain).collect();
         links.reverse();
         let threads = chains.get(delay.chain).threads as usize;
-        let is_inside = |c: &&Contribution| match delay.whole {
-            true => chains.is_below(chains.of(c.context), delay.chain),
-            false => chains.of(c.context) == delay.chain,
+        let is_inside = |c: &&Contribution| {
+            if delay.whole {
+                chains.is_below(chains.of(c.context), delay.chain)
+            } else {
+                chains.of(c.context) == delay.chain
+            }
         };
         let mut call_sites: BTreeMap<Vec<HopId>, u64> = BTreeMap::new();
         for c in row.iter().filter(is_inside) {
@@ -312,7 +315,7 @@ fn waiting_for(spent: WaitKind) -> &'static str {
     }
 }
 
-/// The same, of a wait for another thread.
+/// What a thread does in a wait that another thread ended, by the means.
 fn waiting_by(carrier: Carrier) -> &'static str {
     match carrier {
         Carrier::Cpu => "waiting for a CPU",

@@ -45,9 +45,10 @@ impl IdleWaits {
     /// Treatment of an event that took longer than usual.
     pub(super) fn treat(&self, stream: u32, kind: EventKind, event: u32) -> Treatment {
         let waits = kind.waits() || kind == EventKind::Wait;
-        match waits && self.of(stream).binary_search(&(event / 2)).is_ok() {
-            true => Treatment::Idle,
-            false => Treatment::Responsible,
+        if waits && self.of(stream).binary_search(&(event / 2)).is_ok() {
+            Treatment::Idle
+        } else {
+            Treatment::Responsible
         }
     }
 }

@@ -265,7 +265,7 @@ impl<'a> IterationContexts<'a> {
         context
     }
 
-    /// Computation behind an operation.
+    /// Computation after an operation.
     fn compute(&mut self, stream: u32, after: Option<usize>, span: Span, above: ContextId, own: &mut OwnTimes) {
         if span.is_empty() {
             return;

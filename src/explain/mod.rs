@@ -90,24 +90,24 @@ pub struct TaskRequest {
 pub fn build(timeline: &Timeline, request: &TaskRequest, notices: &Notices, ctx: &Ctx) -> Result<Model, Cancelled> {
     let mut notices = notices.clone();
     let tables = LazyStackTables::default().get(timeline, &request.places, ctx)?;
-    let stacks = Stacks::new(timeline, tables, &mut notices);
+    let stacks = RecordingTables::new(timeline, tables, &mut notices);
     with_stacks(timeline, &stacks, request, &notices, ctx)
 }
 
-/// The same with call stacks that are placed already, for several tasks in turn.
+/// Explain all executions of one task by tables that serve several tasks in turn.
 pub fn with_stacks(
     timeline: &Timeline,
-    stacks: &Stacks,
+    stacks: &RecordingTables,
     request: &TaskRequest,
     notices: &Notices,
     ctx: &Ctx,
 ) -> Result<Model, Cancelled> {
-    made(timeline, stacks, request, notices, Holders::Omitted, ctx).map(|(model, _)| model)
+    build_model(timeline, stacks, request, notices, Holders::Omitted, ctx).map(|(model, _)| model)
 }
 
 /// Tables computed once per recording, for all of its tasks: above all its call stacks.
 #[derive(Debug)]
-pub struct Stacks {
+pub struct RecordingTables {
     /// The call stacks.
     pub tables: Arc<StackTables>,
     disk: DiskUse,
@@ -117,30 +117,30 @@ pub struct Stacks {
     marks: MarksByTask,
 }
 
-impl Stacks {
+impl RecordingTables {
     /// With the stacks of all threads.
-    pub fn new(timeline: &Timeline, tables: Arc<StackTables>, notices: &mut Notices) -> Stacks {
+    pub fn new(timeline: &Timeline, tables: Arc<StackTables>, notices: &mut Notices) -> RecordingTables {
         notices.merge(&tables.notices);
         let (disk, leaders, counter) = (DiskUse::new(timeline), Leaders::new(timeline), PathCounter::new(timeline));
         let remarks = Remarks::new(timeline);
-        Stacks { tables, disk, leaders, counter, remarks, marks: MarksByTask::new(timeline) }
+        RecordingTables { tables, disk, leaders, counter, remarks, marks: MarksByTask::new(timeline) }
     }
 }
 
-/// The same, with the threads that delayed each execution, by context and time.
+/// [`with_stacks`], and the threads that delayed each execution, by context and time.
 pub fn with_contributions(
     timeline: &Timeline,
-    stacks: &Stacks,
+    stacks: &RecordingTables,
     request: &TaskRequest,
     notices: &Notices,
     ctx: &Ctx,
 ) -> Result<(Model, Contributions), Cancelled> {
-    made(timeline, stacks, request, notices, Holders::Wanted, ctx)
+    build_model(timeline, stacks, request, notices, Holders::Wanted, ctx)
 }
 
-fn made(
+fn build_model(
     timeline: &Timeline,
-    stacks: &Stacks,
+    stacks: &RecordingTables,
     request: &TaskRequest,
     notices: &Notices,
     holders: Holders,
@@ -155,7 +155,7 @@ fn made(
         origin: timeline.span().start,
         ..Model::default()
     };
-    let Stacks { tables, disk, leaders, counter, remarks, marks } = stacks;
+    let RecordingTables { tables, disk, leaders, counter, remarks, marks } = stacks;
     let StackTables { spaces, timelines, symbols, kernel, .. } = &**tables;
     let names = ThreadNames::new(timeline, &mut model.names, &mut model.notices);
     let found = marks.pair(timeline, request.marks, &request.rule, &mut model.notices);

@@ -25,7 +25,7 @@ use crate::state::timeline::SegmentKind;
 
 /// Executions that a worker takes at once, at most.
 const CHUNK: usize = 64;
-/// Where executions are few, a worker takes one in so many of them: each may have a long path.
+/// Where executions are few, a worker takes their number divided by this: each may have a long path.
 const CHUNKS: usize = 64;
 
 /// Whether the threads that delayed each execution are wanted, with times.
@@ -92,10 +92,8 @@ pub(super) fn explain(
         contributions: 0,
         chunks: BlockList::new(&BlockRoom::of(ctx)),
     };
-    let order = |number: usize| match timelines.contains(&ExecutionId::at(number)) {
-        true => TimeOrder::Kept,
-        false => TimeOrder::ByNode,
-    };
+    let order =
+        |number: usize| if timelines.contains(&ExecutionId::at(number)) { TimeOrder::Kept } else { TimeOrder::ByNode };
     in_order(
         ctx,
         chunks.len(),

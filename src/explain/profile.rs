@@ -272,9 +272,10 @@ impl Samples<'_> {
                     node = outline.child(Some(node), OutlineStep::Stack(table.intern(Stack { kernel, ..stack })));
                 }
                 let ns = i64::try_from(amount).unwrap_or(i64::MAX);
-                let (start, end) = match is_time {
-                    true => (sample.time.saturating_sub(ns), sample.time),
-                    false => (sample.time, sample.time.saturating_add(ns)),
+                let (start, end) = if is_time {
+                    (sample.time.saturating_sub(ns), sample.time)
+                } else {
+                    (sample.time, sample.time.saturating_add(ns))
                 };
                 // What passes the ends of time is cut.
                 let amount = end.since(start).unsigned_abs();

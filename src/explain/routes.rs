@@ -89,8 +89,8 @@ pub(super) fn of_executions(
     found.iter().filter_map(delay).collect()
 }
 
-/// Those of iterations of outermost loops, in kernel recordings without executions. An iteration begins behind the wait
-/// for work or, where no wait is known, behind an operation that each iteration makes once. Iterations of threads of
+/// Those of iterations of outermost loops, in kernel recordings without executions. An iteration begins after the wait
+/// for work or, where no wait is known, after an operation that each iteration makes once. Iterations of threads of
 /// one name and process are compared with each other.
 pub(super) fn of_iterations(
     mined: &PatternAnalysis,

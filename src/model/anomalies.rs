@@ -93,7 +93,7 @@ pub struct Anomaly {
     /// Position in [`Anomalies::streams`].
     pub stream: u32,
     pub span: Span,
-    /// The same on the stream's own clock.
+    /// The span on the stream's own clock.
     pub local: Span,
     /// Duration over the longest of the reference group.
     pub factor: f64,

@@ -59,12 +59,15 @@ pub(super) fn of(archive: &Recorded, host: &str) -> Vec<MissingTopic> {
         way: RecordingWay::Run,
     };
     // The tracer of the archive where it can, else Score-P.
-    let traced = |options: &str, plugins: &str| match archive.recorder == TraceRecorder::Eztrace {
-        true => format!("mpirun -n RANKS eztrace -t \"{plugins}\" ./PROGRAM"),
-        false => format!(
-            "scorep{options} mpicc -g -o PROGRAM PROGRAM.c && SCOREP_ENABLE_TRACING=true \
+    let traced = |options: &str, plugins: &str| {
+        if archive.recorder == TraceRecorder::Eztrace {
+            format!("mpirun -n RANKS eztrace -t \"{plugins}\" ./PROGRAM")
+        } else {
+            format!(
+                "scorep{options} mpicc -g -o PROGRAM PROGRAM.c && SCOREP_ENABLE_TRACING=true \
              SCOREP_MPI_ENABLE_GROUPS=all mpirun -n RANKS ./PROGRAM"
-        ),
+            )
+        }
     };
     let scorep = "scorep --io=posix mpicc -g -o PROGRAM PROGRAM.c && SCOREP_ENABLE_TRACING=true \
                   SCOREP_MPI_ENABLE_GROUPS=all mpirun -n RANKS ./PROGRAM";

@@ -211,7 +211,7 @@ impl Metric {
 /// One metric of all executions. Absent is absent, not zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Which.
+    /// The metric of which these are the values.
     pub metric: Metric,
     /// By execution; [`ABSENT`] where it cannot be computed.
     pub values: ColumnValues,

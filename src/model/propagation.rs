@@ -39,7 +39,7 @@ pub struct PropagationStep {
     pub what: String,
     pub kind: EventKind,
     pub span: Span,
-    /// The same on the stream's own clock.
+    /// The span on the stream's own clock.
     pub local: Span,
     /// The function in which the thread was meanwhile, where call stacks were recorded.
     pub function: Option<String>,

@@ -197,9 +197,10 @@ fn remedy(missing: &[MissingTopic], topics: &[&str]) -> Cow<'static, str> {
 fn stacks_remedy(traces: &[&Recorded]) -> &'static str {
     let by_perf =
         |trace: &&&Recorded| trace.recorder == TraceRecorder::Perf && trace.stacks.contains(&StackKind::UserAtSwitches);
-    match traces.iter().any(|trace| by_perf(&trace)) {
-        true => "give --symbols DIR; of programs without frame pointers record copies of stacks (--call-graph dwarf)",
-        false => GIVE_SYMBOLS,
+    if traces.iter().any(|trace| by_perf(&trace)) {
+        "give --symbols DIR; of programs without frame pointers record copies of stacks (--call-graph dwarf)"
+    } else {
+        GIVE_SYMBOLS
     }
 }
 

@@ -220,7 +220,7 @@ impl Recorded {
         TOPICS.iter().filter_map(topic).chain(of_stacks).chain(frameless).chain(environment).collect()
     }
 
-    /// The same of a recorder of another platform. Where its files have no event for a question, no line is given.
+    /// What a recorder of another platform left out. Where its files have no event for a question, no line is given.
     fn missing_on(&self, platform: &Platform, host: &str) -> Vec<MissingTopic> {
         let missing = |question, extent, lacks: Vec<String>, without, command: &str| MissingTopic {
             host: host.to_owned(),
@@ -265,7 +265,7 @@ impl Recorded {
         words
     }
 
-    /// The same with everything that answers a question.
+    /// This recording with all events that answer a question.
     fn all(&self) -> Recorded {
         let mut all = self.clone();
         all.events.extend(TOPICS.iter().flat_map(|topic| topic.events).map(|event| (*event).to_owned()));
@@ -308,7 +308,7 @@ impl Recorded {
         line + " -e cpu-clock/freq=250,call-graph=fp/ -- sleep 10"
     }
 
-    /// The same by trace-cmd.
+    /// The command of trace-cmd that records all topics.
     fn trace_cmd(&self) -> String {
         let mut line = "trace-cmd record -C mono -b 16384".to_owned();
         for event in TOPICS.iter().flat_map(|topic| topic.events).copied().chain(self.others()) {
@@ -320,7 +320,7 @@ impl Recorded {
         line + " sleep 10"
     }
 
-    /// The same by LTTng. Stacks have a channel of their own, as in `record/lttng.rs`.
+    /// The commands of LTTng that record all topics. Stacks have a channel of their own, as in `record/lttng.rs`.
     fn lttng(&self) -> String {
         let topics = TOPICS.iter().flat_map(|topic| topic.events).filter(|e| is_lttng_event(e)).map(|e| lttng_name(e));
         let events: Vec<String> = topics.chain(self.others().map(str::to_owned)).collect();

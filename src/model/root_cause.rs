@@ -48,7 +48,7 @@ pub struct Victim {
 /// A row: the same thread, function, carriers and victim's function; under MPI the same rank and phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RootCause {
-    /// Positions of the streams that it was, ascending.
+    /// Positions of the streams (threads, ranks) that were this root cause, ascending.
     pub streams: Vec<u32>,
     /// Name of the thread; with `*` where threads of a pool differ by their number only. `rank 4` under MPI. Of an
     /// interrupt its own: `softirq NET_RX`.

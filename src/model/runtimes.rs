@@ -32,7 +32,7 @@ pub fn remedy<'a>(paths: impl Iterator<Item = &'a str> + Clone) -> (&'static str
     let is_of = |runtime: &Runtime, path: &str| {
         let file = path.rsplit('/').next().unwrap_or(path);
         let rest = file.strip_prefix(runtime.file);
-        // The name itself, or a version behind it.
+        // The name itself, or a version after it.
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || c == '.'))
     };
     let known = RUNTIMES.iter().find(|runtime| paths.clone().any(|path| is_of(runtime, path)));

@@ -29,7 +29,6 @@ const EXCLUDED: u64 = 1 << MOST_METRICS;
 /// One metric of all executions.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// Which.
     pub metric: Metric,
     pub bins: Bins,
     values: Vec<i64>,

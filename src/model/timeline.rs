@@ -7,11 +7,11 @@ use crate::base::time::Span;
 pub struct RankRow {
     /// `rank 3`, `ranks 16-31`.
     pub label: String,
-    /// It is the source's.
+    /// True for the row of the root cause.
     pub source: bool,
-    /// By cell, in per cent.
+    /// Share of computing by cell, in per cent.
     pub computing: Vec<u8>,
-    /// Likewise.
+    /// Share of waiting by cell, in per cent.
     pub waiting: Vec<u8>,
 }
 

@@ -3,7 +3,8 @@
 /// The name of the time in which the CPU of a runnable thread was idle.
 pub const IDLE_CPU: &str = "CPU idle";
 
-/// The same where the counters of the thread's control groups show that no quota held it back.
+/// The name of the time in which the CPU of a runnable thread was idle, where the counters of its control groups show
+/// that no quota held it back.
 pub const IDLE_NO_QUOTA: &str = "CPU idle, no quota";
 /// The name of the time in which a thread was ready to run and its CPU was leaving an idle state of the processor.
 pub const IDLE_EXIT: &str = "CPU leaving idle";
@@ -22,8 +23,8 @@ pub const LIKE_A_QUOTA: &str = "as under a quota";
 /// The name of waits for a CPU that end when another thread loses it, which ran for longer than time slices last;
 /// the waiting thread had been woken.
 pub const OUT_OF_TURN: &str = "out of turn";
-/// The same where the counters of its control groups show that no quota held it back, and it is known not to have the
-/// usual priority.
+/// The name of waits out of turn where the counters of the thread's control groups show that no quota held it back, and
+/// it is known not to have the usual priority.
 pub const OTHER_PRIORITY: &str = "of another priority";
 /// The name of time in which a thread of real time, or with a deadline, ran in the place of one that is neither.
 pub const BEHIND_REAL_TIME: &str = "for a real-time thread";
@@ -48,7 +49,7 @@ pub const NO_STEAL: &str = "without steal";
 
 /// The name of waits for the network that a packet of one of the kernel's timers ended.
 pub const TCP_TIMER: &str = "until a timer of TCP";
-/// The same where TCP sent a segment again.
+/// The name of waits for the network that ended when TCP had sent a segment again.
 pub const RETRANSMITTED: &str = "until it was sent again";
 
 /// The name of stops by a signal.

@@ -5,7 +5,7 @@
 pub enum WaitState {
     /// A receive waits for its send to begin.
     LateSender,
-    /// The same, while a message that was sent earlier is received only later.
+    /// A receive waits for its send to begin, while a message that was sent earlier is received only later.
     WrongOrder,
     /// A send waits for its receive to be posted.
     LateReceiver,

@@ -67,9 +67,10 @@ impl Configuration {
         if let Some(theme) = settings.theme {
             let (at, name) = (theme.span().start, theme.into_inner());
             let built_in = theme::built_in();
-            let value = match built_in.iter().any(|theme| theme.name == name) {
-                true => OsString::from(name),
-                false => folder.join(&name).into_os_string(),
+            let value = if built_in.iter().any(|theme| theme.name == name) {
+                OsString::from(name)
+            } else {
+                folder.join(&name).into_os_string()
             };
             if !built_in.iter().any(|theme| value == *theme.name) && !Path::new(&value).is_file() {
                 let names: Vec<&str> = built_in.iter().map(|theme| theme.name.as_str()).collect();

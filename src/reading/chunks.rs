@@ -2,7 +2,7 @@
 //!
 //! In: the packet indexes of traces. Out: chunks balanced by bytes (`cuts`). A packet that overlaps several chunks (at
 //! most one per stream and cut) is read for each of them: the reader skips its records before the chunk by their
-//! headers and stops at the first one behind it.
+//! headers and stops at the first one after it.
 //!
 //! A record belongs to the chunk that holds its time, so records of equal times are never separated. The chunk in which
 //! a packet ends reports the errors in it. No result may depend on where the cuts are. ALGORITHMS.md 10.1.
@@ -27,7 +27,7 @@ pub enum ChunkTarget {
     /// By the size of the trace and the number of workers.
     #[default]
     Balanced,
-    /// The same, with at most about so many bytes.
+    /// By the size of the trace and the number of workers, with at most about so many bytes.
     Within(u64),
     /// One chunk: for tests alone.
     #[cfg_attr(program, allow(dead_code))]
@@ -116,7 +116,7 @@ pub fn cut(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Chunk>
     cut_by(traces, &PacketTimes::default(), target, workers)
 }
 
-/// The same, with the times of the events in some packets.
+/// [`cut`], by the times of the events in some packets.
 pub(super) fn cut_by(traces: &[&Trace], times: &PacketTimes, target: ChunkTarget, workers: usize) -> Vec<Chunk> {
     let cuts = cuts_of(traces, times, target, workers);
     let bounds: Vec<Timestamp> = std::iter::once(Timestamp::MIN).chain(cuts).chain([Timestamp::MAX]).collect();
@@ -179,7 +179,7 @@ impl Chunk {
         self.from <= time && !self.ends_before(time)
     }
 
-    /// True for times behind it. The last chunk ends with the time line.
+    /// True for times after it. The last chunk ends with the time line.
     fn ends_before(&self, time: Timestamp) -> bool {
         self.until <= time && self.until < Timestamp::MAX
     }
@@ -200,7 +200,7 @@ impl PacketRange {
     ///
     /// A record's time is clamped to its packet's bounds, else it could belong to a chunk that does not read its
     /// packet, and to no earlier than the records written before it, so that a packet can be left at the first record
-    /// behind the chunk.
+    /// after the chunk.
     pub fn read<'a>(
         &self,
         trace: &'a Trace,

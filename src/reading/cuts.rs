@@ -11,9 +11,9 @@ use super::chunks::Bounds;
 use crate::base::time::Timestamp;
 use crate::input::trace::Trace;
 
-/// A chunk may be larger by one in so many, if it ends with the begin of a packet then.
+/// Divisor of a chunk's size: by that part it may be larger, if it ends with the begin of a packet then.
 pub(super) const LARGER_BY: u64 = 8;
-/// Parts into which packets are cut, about: chunks have at least one in so many of the bytes of the open packets.
+/// Parts into which packets are cut at most, about: a chunk has at least the bytes of the open packets divided by this.
 const MOST_PARTS: u64 = 16;
 /// Fractions of a byte, in bits.
 const FRACTION: u32 = 40;

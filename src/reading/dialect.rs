@@ -54,7 +54,7 @@ const USER: u64 = -512_i64 as u64;
 
 /// The environment's entries for the kernel's release, over all tracers.
 pub const RELEASES: [&str; 2] = ["kernel_release", "release"];
-/// The same for its architecture, by which system calls are numbered.
+/// The environment's entries for the architecture, by which system calls are numbered.
 const MACHINES: [&str; 3] = ["machine", "architecture", "arch"];
 
 /// The architecture of the host, by which system calls are numbered.

@@ -1,5 +1,6 @@
 //! The parallel engine: workers read the chunks of a recording; one thread at a time joins their results in the order
-//! of the chunks while later ones are still being read, and what is left of a chunk then is done beside that.
+//! of the chunks while later ones are still being read. The rest of each chunk's work (rows to leaves) runs in parallel
+//! with later joins.
 //!
 //! ALGORITHMS.md 10.1 and 10.2. [`super::chunks`] cuts the time line. An [`Analysis`] computes a partial result from a
 //! chunk without its carried-in state, and joins it to the result so far. Where that cannot be exact (recordings that

@@ -114,9 +114,8 @@ impl BoundTraces {
             let release = bound.hosts.get(host.index()).and_then(|host| host.kernel_release.as_deref());
             let generation = Generation::of(release);
             bound.origins.push(TraceOrigin { host, kernel: binding.kernel, generation });
-            let losses = |stream: &Stream| match binding.switches.contains(&stream.stream_class) {
-                true => CpuLoss::all(stream),
-                false => Vec::new(),
+            let losses = |stream: &Stream| {
+                if binding.switches.contains(&stream.stream_class) { CpuLoss::all(stream) } else { Vec::new() }
             };
             let losses = trace.streams().iter().map(losses).collect();
             bound.all.push(BoundTrace { plan, binding, losses });

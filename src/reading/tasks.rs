@@ -257,10 +257,7 @@ pub fn is_system_call(task: &TaskDefinition) -> bool {
 pub fn function(name: &str, classes: &[Arc<EventSignature>]) -> Option<TaskDefinition> {
     let named = |what: &str| {
         let of = |c: &&EventSignature| c.name.strip_suffix(what).is_some_and(|provider| PROVIDERS.contains(&provider));
-        let delimiter = |c: &EventSignature| match c.has_integer("addr") {
-            true => keyed(&c.name, "addr"),
-            false => bare(&c.name),
-        };
+        let delimiter = |c: &EventSignature| if c.has_integer("addr") { keyed(&c.name, "addr") } else { bare(&c.name) };
         let mut all: Vec<Delimiter> = classes.iter().map(Arc::as_ref).filter(of).map(delimiter).collect();
         all.sort_by(|a, b| a.event.cmp(&b.event));
         all.dedup_by(|a, b| a.event == b.event);

@@ -21,7 +21,7 @@ const MOST_OF_ALL: u64 = 1 << 30;
 /// Bytes of a file below `/proc` that are read.
 const MOST_STATUS: u64 = 1 << 16;
 
-/// A file about compiled code: its name before and behind a process id.
+/// A file about compiled code: its name before and after a process id.
 const FORMS: [(&str, &str); 2] = [("perf-", ".map"), ("jit-", ".dump")];
 
 /// A process, as `/proc/PID/status` shows it.

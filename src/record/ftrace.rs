@@ -34,12 +34,11 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
     }
     let notes =
         vec!["functions of programs will be unknown: trace-cmd cannot record user stacks for switches only".to_owned()];
-    let (prepare, record, finish) = match overwrite {
-        true => {
-            let extract = trace_cmd(&["extract", "-o"]).with([path_text(&trace)]);
-            (vec![line], None, vec![trace_cmd(&["stop"]), extract, trace_cmd(&["reset"])])
-        }
-        false => (Vec::new(), Some(line), Vec::new()),
+    let (prepare, record, finish) = if overwrite {
+        let extract = trace_cmd(&["extract", "-o"]).with([path_text(&trace)]);
+        (vec![line], None, vec![trace_cmd(&["stop"]), extract, trace_cmd(&["reset"])])
+    } else {
+        (Vec::new(), Some(line), Vec::new())
     };
     RecorderCommands { prepare, record, finish, trace: TRACE, notes }
 }

@@ -36,7 +36,7 @@ impl ScriptLog {
         last
     }
 
-    /// The commands that failed behind the recording, with the last line of their output.
+    /// The commands that failed beside the recording, with the last line of their output.
     pub fn unfinished(&self) -> Vec<String> {
         let (mut failed, mut said) = (Vec::new(), None);
         for line in self.lines() {

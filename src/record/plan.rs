@@ -174,10 +174,8 @@ fn choose(host: &Capabilities, request: &RecordingRequest, purpose: PlanUse) -> 
         match unsupported(host, request, recorder).or_else(|| obstacle(host, recorder)) {
             Some(reason) => rejected.push(format!("{} cannot: {reason}", recorder.name())),
             None => {
-                let why = match rejected.is_empty() {
-                    true => "it answers most questions".to_owned(),
-                    false => rejected.join("; "),
-                };
+                let why =
+                    if rejected.is_empty() { "it answers most questions".to_owned() } else { rejected.join("; ") };
                 return Ok(Choice { recorder, why, obstacle: None });
             }
         }

@@ -16,7 +16,7 @@ pub(super) fn with_descendants(pids: &[u32]) -> BTreeSet<u32> {
     below(Path::new("/proc"), pids)
 }
 
-/// The same by the `/proc` of a machine.
+/// The processes, and those that descend from them, by a folder like `/proc`.
 pub(super) fn below(proc: &Path, pids: &[u32]) -> BTreeSet<u32> {
     descendants(pids, &children(proc))
 }
@@ -73,9 +73,12 @@ fn conditions(threads: &BTreeSet<u32>) -> Vec<String> {
             _ => ranges.push((*tid, *tid)),
         }
     }
-    let condition = |(first, last): (u32, u32)| match first == last {
-        true => format!("common_pid == {first}"),
-        false => format!("(common_pid >= {first} && common_pid <= {last})"),
+    let condition = |(first, last): (u32, u32)| {
+        if first == last {
+            format!("common_pid == {first}")
+        } else {
+            format!("(common_pid >= {first} && common_pid <= {last})")
+        }
     };
     ranges.into_iter().map(condition).collect()
 }

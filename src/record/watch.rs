@@ -70,7 +70,7 @@ pub struct RecordingEnd {
     pub command: Option<ExitStatus>,
     /// The owner of the recording, if that is another user.
     pub user: Option<RecordingUser>,
-    /// What failed behind the recording itself, a sentence each: a full disk took the names of kernel functions.
+    /// What failed beside the recording itself, a sentence each: a full disk took the names of kernel functions.
     pub unfinished: Vec<String>,
     /// True if a signal (of a closed terminal, too) asked this program to end: the recording is not opened.
     pub quits: bool,

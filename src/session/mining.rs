@@ -11,7 +11,7 @@ use crate::analysis::patterns::PatternAnalysis;
 use crate::analysis::symbols::files::SymbolPaths;
 use crate::base::ctx::Ctx;
 use crate::explain;
-use crate::explain::Stacks;
+use crate::explain::RecordingTables;
 use crate::explain::mining::{MinedExecutions, Mining};
 use crate::reading::tasks;
 use crate::state::timeline::{HostId, MarkRow, ThreadId};
@@ -50,7 +50,7 @@ impl Traces {
     fn served(
         &self,
         pass: &mut KernelPass,
-        stacks: &Stacks,
+        stacks: &RecordingTables,
         candidates: usize,
         typed: Option<&str>,
         places: &SymbolPaths,

@@ -71,7 +71,7 @@ pub struct OpenOptions {
 
 /// The inputs of a command line, opened.
 pub enum Session {
-    /// CTF traces.
+    /// Traces of the kernel and of user space, in any format.
     Traces(Traces),
     /// The archive of an MPI run.
     Run(MpiRuns),
@@ -85,7 +85,7 @@ impl Session {
         Session::by(input::open, arguments, options, ctx)
     }
 
-    /// The same for commands that read no events. Cost: metadata and packet indexes.
+    /// Open what a command line names, for commands that read no events. Cost: metadata and packet indexes.
     pub fn outline(arguments: &[Argument], options: &OpenOptions, ctx: &Ctx) -> anyhow::Result<Session> {
         Session::by(input::outline, arguments, options, ctx)
     }
@@ -257,9 +257,10 @@ const LONGEST_TEXT: u64 = 64 << 20;
 pub fn text_of(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     std::fs::File::open(path)?.take(LONGEST_TEXT + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > LONGEST_TEXT {
-        true => Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, "it has more than 64 MiB")),
-        false => Ok(text),
+    if text.len() as u64 > LONGEST_TEXT {
+        Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, "it has more than 64 MiB"))
+    } else {
+        Ok(text)
     }
 }
 

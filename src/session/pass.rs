@@ -76,9 +76,10 @@ impl KernelPass {
         let mut known = self.threads.borrow_mut();
         let threads =
             known.entry(process.to_owned()).or_insert_with(|| Arc::new(processes::threads_of(&self.timeline, process)));
-        match threads.is_empty() {
-            true => Err(UsageError(format!("--process {process}: {}", NoConversation::Process))),
-            false => Ok(Arc::clone(threads)),
+        if threads.is_empty() {
+            Err(UsageError(format!("--process {process}: {}", NoConversation::Process)))
+        } else {
+            Ok(Arc::clone(threads))
         }
     }
 

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 const PERF: &str = "perf.data";
 
 impl Traces {
-    /// The same places, with what the recordings say themselves; those of a history file alone.
+    /// `places`, with what the recordings say themselves; of a history file its own alone.
     pub(super) fn with_recorded(&self, places: &SymbolPaths) -> SymbolPaths {
         if let Some(reopened) = &self.reopened {
             let wants_kernel = reopened.facts().traces.iter().any(|trace| trace.format.starts_with(PERF));
@@ -30,7 +30,7 @@ impl Traces {
     }
 }
 
-/// The same places, with what some traces say themselves; a trace has its number among these.
+/// `places`, with what some traces say themselves; a trace has its number among these.
 pub(super) fn with_recorded_of(traces: &[&Trace], places: &SymbolPaths) -> SymbolPaths {
     let local = local(traces);
     let recorded = traces.iter().filter_map(|trace| trace.kernel_symbols()).map(Into::into);

@@ -1,4 +1,5 @@
-//! CTF traces: tasks, the kernel pass, the executions of a task explained, patterns of system calls, state history.
+//! Traces of the kernel and of user space, in any format: tasks, the kernel pass, the executions of a task explained,
+//! patterns of system calls, state history.
 //!
 //! Metadata and packet indexes are read when the traces are opened, events are not: each question below reads them.
 
@@ -18,7 +19,7 @@ use crate::base::notice::Notices;
 use crate::event::derived::Derived;
 use crate::event::task::{Asked, Pairing, TaskDefinition};
 use crate::explain;
-use crate::explain::Stacks;
+use crate::explain::RecordingTables;
 use crate::input::{self, Source};
 use crate::model::Model;
 use crate::model::clock::{FittedClocks, HostClock};
@@ -38,11 +39,11 @@ use std::sync::{Arc, OnceLock};
 
 /// Call stacks of a kernel pass, placed once for all its models.
 pub(super) struct PlacedStacks {
-    pub stacks: Stacks,
+    pub stacks: RecordingTables,
     notices: Notices,
 }
 
-/// CTF traces on one time line.
+/// Traces of the kernel and of user space on one time line.
 pub struct Traces {
     /// The traces; none where the recording is reopened from a history file.
     pub(super) sources: Vec<Source>,
@@ -148,7 +149,7 @@ impl Traces {
         task.pairing == Pairing::ProcessKey || !self.is_kernels(task)
     }
 
-    /// It is delimited by events of the kernel.
+    /// True for a task that events of the kernel delimit.
     pub(super) fn is_kernels(&self, task: &TaskDefinition) -> bool {
         // A call that is recorded by its number has no event of its own name.
         let by_kernel = |event: &str| self.tasks().kernel.contains(event) || tasks::is_call(event);
@@ -364,9 +365,9 @@ impl Traces {
         places: &SymbolPaths,
         notices: &mut Notices,
         ctx: &Ctx,
-    ) -> anyhow::Result<Stacks> {
+    ) -> anyhow::Result<RecordingTables> {
         let tables = pass.stacks.get(&pass.timeline, &self.with_recorded(places), ctx)?;
-        Ok(Stacks::new(&pass.timeline, tables, notices))
+        Ok(RecordingTables::new(&pass.timeline, tables, notices))
     }
 
     pub(super) fn explain(

@@ -260,13 +260,10 @@ fn why(candidate: &Candidate, program: &ProgramCandidates) -> String {
     };
     let of_kind = |other: &&Candidate| other.about.kind == candidate.about.kind;
     let what = words_of_one(candidate);
-    match program.often.iter().find(of_kind) == Some(candidate) {
-        true => format!("the {what} with the most extra time in its slowest tail{whose}"),
-        false => {
-            format!(
-                "the first {what} with a clear answer, of those with the most extra time in the slowest tail{whose}"
-            )
-        }
+    if program.often.iter().find(of_kind) == Some(candidate) {
+        format!("the {what} with the most extra time in its slowest tail{whose}")
+    } else {
+        format!("the first {what} with a clear answer, of those with the most extra time in the slowest tail{whose}")
     }
 }
 

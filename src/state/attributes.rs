@@ -193,7 +193,7 @@ impl Attributes {
         here
     }
 
-    /// The same attributes in the order that depends on their paths alone, and the new id of each by its old one.
+    /// These attributes in the order that depends on their paths alone, and the new id of each by its old one.
     pub fn sorted(self) -> (Attributes, Vec<AttributeId>) {
         let mut order: Vec<AttributeId> = self.ids().collect();
         if self.is_sorted() {

@@ -273,7 +273,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         self.go_to(place)
     }
 
-    /// The row behind the one that was returned last.
+    /// The row after the one that was returned last.
     #[inline]
     pub fn next_row(&mut self) -> Option<R> {
         self.count(Access::Next);
@@ -286,7 +286,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         }
     }
 
-    /// The same where it is not decoded: after some steps with rows that follow it.
+    /// The next row, where it is not decoded; after some steps with rows that follow it.
     #[inline(never)]
     fn step(&mut self) -> Option<R> {
         let next = self.line.after(self.place());
@@ -307,7 +307,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         self.go_before(self.place())
     }
 
-    /// The start of the row behind the one that was returned last.
+    /// The start of the row after the one that was returned last.
     pub fn next_start(&mut self) -> Option<Timestamp> {
         self.line.start(self.line.after(self.place()), &mut self.pin)
     }

@@ -170,7 +170,7 @@ impl Thread {
         self.is_kernel_with(names, || self.has_program)
     }
 
-    /// The same while its rows are open.
+    /// [`is_kernel`](Self::is_kernel) while the thread's rows are open.
     pub(super) fn is_kernel_so_far(&self, rows: &ThreadRows, names: &Names) -> bool {
         self.is_kernel_with(names, || self.has_program || rows.has_program())
     }

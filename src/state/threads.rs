@@ -129,7 +129,7 @@ impl<T: ThreadInstance> ThreadTable<T> {
         self.open_boxed(key, Box::new(instance)).0
     }
 
-    /// The same in memory of its own; the instance that the id named before, too.
+    /// A new instance, in memory of its own, and the instance that the id named before.
     fn open_boxed(&mut self, key: HostTid, instance: Box<T>) -> (ThreadId, Option<ThreadId>) {
         let thread = ThreadId::at(self.all.len());
         self.all.push(instance);

@@ -258,7 +258,7 @@ impl Timeline {
         pool.into_iter().for_each(|pool| self.rows.leave_room_for_results(pool, ctx));
     }
 
-    /// Room for results: leaves give way as far as they must. The work ends here where that is not enough.
+    /// Evict leaves until the results `of` fit into the limit; end the work if they cannot.
     pub fn make_room(&self, of: ResultsOf, ctx: &Ctx) -> Result<(), Cancelled> {
         LeafPool::make_room(self.rows.pool.as_deref(), of, ctx)
     }

@@ -237,10 +237,7 @@ pub(super) fn write_questions(questions: &[QuestionJson], out: &mut String) -> s
     }
     for q in questions {
         write!(out, "{:>10}  {}", figure::percent(q.share, 1), q.question)?;
-        match q.known_ns < q.of_ns {
-            true => writeln!(out, " (for the rest: {})", q.remedy)?,
-            false => writeln!(out)?,
-        }
+        if q.known_ns < q.of_ns { writeln!(out, " (for the rest: {})", q.remedy)? } else { writeln!(out)? }
     }
     Ok(())
 }

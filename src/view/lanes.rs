@@ -71,10 +71,7 @@ pub fn state_name(state: WaitKind) -> &'static str {
 /// A thread with its id; once where its name has the id.
 pub fn thread_name(thread: &TimelineThread) -> String {
     let (name, tid) = (clean::text(&thread.name), thread.tid.to_string());
-    match name.split([' ', '/', '-']).any(|word| word == tid) {
-        true => name.into_owned(),
-        false => format!("{name} {tid}"),
-    }
+    if name.split([' ', '/', '-']).any(|word| word == tid) { name.into_owned() } else { format!("{name} {tid}") }
 }
 
 /// The cells of each thread over a range of times, in so many columns.

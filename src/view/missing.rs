@@ -99,9 +99,10 @@ pub(super) fn text(missing: &[MissingJson]) -> MissingText {
         let of_line: Vec<&MissingJson> = missing.iter().filter(|m| m.command == *line).collect();
         let questions: Vec<&str> = of_line.iter().map(|m| m.question).collect();
         let what = if questions.len() == missing.len() { "all of it".to_owned() } else { questions.join(", ") };
-        let purpose = match of_line.iter().all(|m| m.way == RecordingWay::Run) {
-            true => format!("to record the program again with {what}:"),
-            false => format!("to record 10 s with {what}, as root:"),
+        let purpose = if of_line.iter().all(|m| m.way == RecordingWay::Run) {
+            format!("to record the program again with {what}:")
+        } else {
+            format!("to record 10 s with {what}, as root:")
         };
         MissingCommand { purpose, line: (*line).to_owned() }
     };
@@ -123,7 +124,7 @@ pub(super) fn write(missing: &[MissingJson], out: &mut String) -> std::fmt::Resu
     Ok(())
 }
 
-/// The same of an archive, whose commands hold names in the places of the user's own.
+/// Write what an archive cannot answer; its commands hold names in the places of the user's own.
 pub(super) fn write_of_archive(missing: &[MissingJson], out: &mut String) -> std::fmt::Result {
     if missing.is_empty() {
         return Ok(());

@@ -44,9 +44,12 @@ pub(super) fn places(c: &Comparison, page: Page, out: &mut String) {
     out.push_str("\nWhere the samples fell\n");
     while let Some(first) = c.dimensions.get(at) {
         let alike: Vec<&Dimension> = c.dimensions[at..].iter().take_while(|d| d.name == first.name).collect();
-        let value = |d: &&Dimension| match alone {
-            true => format!("{} {}", d.value, figure::share(d.slow_share)),
-            false => format!("{} {} (fast: {})", d.value, figure::share(d.slow_share), figure::share(d.fast_share)),
+        let value = |d: &&Dimension| {
+            if alone {
+                format!("{} {}", d.value, figure::share(d.slow_share))
+            } else {
+                format!("{} {} (fast: {})", d.value, figure::share(d.slow_share), figure::share(d.fast_share))
+            }
         };
         let values: Vec<String> = alike.iter().map(value).collect();
         page.wrap(out, 2, &format!("{}: {}", first.name, values.join(", ")));

@@ -281,7 +281,7 @@ fn row(model: &Model, c: &Comparison, cause: &Cause, most: f64, page: Page) -> S
     format!("{rank} {time:>9} {:>6}  {bar}{pad}  {kind}", c.share(cause.share))
 }
 
-/// The same in words.
+/// The first line of a cause in words, for output without columns.
 fn heading(model: &Model, c: &Comparison, cause: &Cause) -> String {
     let name = cause.rank.map_or_else(|| "The rest".to_owned(), |rank| format!("Cause {rank}"));
     let mut parts = vec![format!("{name}: {}", model.amount(cause.extra_ns as f64))];

@@ -123,14 +123,6 @@ fn text(buffer: &Buffer) -> String {
     format!("{symbols}\n{styles}\n{legend}")
 }
 
-/// The screen that these keys lead to.
-fn session_at(columns: u16, lines: u16, keys: &str) -> Session {
-    let mut session = Session::new(columns, lines, ColourDepth::True);
-    session.ready();
-    session.keys(keys);
-    session
-}
-
 fn assert_snapshot(name: &str, session: &Session) {
     insta::with_settings!({
         snapshot_path => "../snapshots",
@@ -145,7 +137,7 @@ fn assert_snapshot(name: &str, session: &Session) {
 fn every_screen_equals_its_snapshots() {
     for screen in &SCREENS {
         for (columns, lines) in SNAPSHOT_SIZES {
-            let session = session_at(columns, lines, screen.keys);
+            let session = session(columns, lines, screen.keys);
             assert_snapshot(&format!("{}-{columns}x{lines}", screen.name), &session);
         }
     }
@@ -165,7 +157,7 @@ fn every_screen_shows_its_essentials_at_other_sizes() {
     for screen in &SCREENS {
         for (columns, lines) in OTHER_SIZES {
             // Drawing outside of the screen panics.
-            let session = session_at(columns, lines, screen.keys);
+            let session = session(columns, lines, screen.keys);
             let shown = session.lines();
             let place = format!("{} at {columns}x{lines}:\n{}", screen.name, shown.join("\n"));
             assert_eq!(shown.len(), usize::from(lines), "{place}");

@@ -5,7 +5,7 @@
 //! sends has, by that descriptor, the other end of its socket. What it sends there later arrives in the same moment,
 //! also while the process is busy, stopped or frozen: then no thread waits, or another one ends the wait.
 //!
-//! The first send is meant behind all data that the process has moved over the socket: an answer that is on its way and
+//! The first send is meant after all data that the process has moved over the socket: an answer that is on its way and
 //! a request that was sent ahead of it begin no exchange. Where several threads or descriptors send to a socket (as to
 //! one for datagrams) nothing is known. A descriptor that was closed is forgotten. Cost: a search in the calls of the
 //! other thread and at most [`LOOKED_AT`] of them for each receive.
@@ -70,9 +70,10 @@ impl<'r> Peers<'r> {
 
     /// What had a descriptor from a number on, or that number alone, is closed.
     pub fn closed(&mut self, descriptor: Descriptor, and_all_above: bool) {
-        match and_all_above {
-            true => self.sockets.retain(|of, _| *of < descriptor),
-            false => drop(self.sockets.remove(&descriptor)),
+        if and_all_above {
+            self.sockets.retain(|of, _| *of < descriptor);
+        } else {
+            self.sockets.remove(&descriptor);
         }
     }
 

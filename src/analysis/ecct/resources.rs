@@ -62,9 +62,10 @@ impl Walk<'_, '_> {
             self.add(wait, Span::new(at, part.start).len() as u64);
             at = part.end;
             if other.idle {
-                let name = match host.is_some_and(|host| self.is_unthrottled(host, segment.thread, part)) {
-                    true => IDLE_NO_QUOTA,
-                    false => IDLE_CPU,
+                let name = if host.is_some_and(|host| self.is_unthrottled(host, segment.thread, part)) {
+                    IDLE_NO_QUOTA
+                } else {
+                    IDLE_CPU
                 };
                 let idle = self.outline.child(Some(wait), OutlineStep::Named(WaitKind::Preempted, name));
                 self.add(idle, part.len() as u64);
@@ -96,10 +97,8 @@ impl Walk<'_, '_> {
         let remarks = self.sources.remarks;
         let waits = remarks.priority(self.sources.timeline.thread(waiter)?, span.end);
         let runs = remarks.priority(ran, span.start);
-        runs.precedes(waits).then(|| match runs.is_real_time() && !waits.is_real_time() {
-            true => BEHIND_REAL_TIME,
-            false => BEHIND_PRIORITY,
-        })
+        runs.precedes(waits)
+            .then(|| if runs.is_real_time() && !waits.is_real_time() { BEHIND_REAL_TIME } else { BEHIND_PRIORITY })
     }
 
     /// True where only threads of much lower priority ran on a CPU, as the switches show, although the kernel would
@@ -125,9 +124,10 @@ impl Walk<'_, '_> {
         let mut threads: SmallVec<[ThreadId; 8]> = runs.iter().filter(is_busy).map(|run| run.thread).collect();
         threads.sort_unstable();
         threads.dedup();
-        let name = match self.is_before_lower(host, segment, &threads) {
-            true => Some(BEFORE_LOWER),
-            false => self.out_of_turn(host, segment, threads.len()),
+        let name = if self.is_before_lower(host, segment, &threads) {
+            Some(BEFORE_LOWER)
+        } else {
+            self.out_of_turn(host, segment, threads.len())
         };
         idle.into_iter().chain(name.map(|name| OutlineStep::Named(WaitKind::Preempted, name))).collect()
     }

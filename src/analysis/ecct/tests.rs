@@ -24,7 +24,7 @@ fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<Str
     tree_in(builder, None, n, start, end)
 }
 
-/// The same of a recording with an environment.
+/// Nanoseconds by path in a recording with an environment.
 fn tree_in(
     builder: &TimelineBuilder,
     environment: Option<PlacedEnvironment>,
@@ -145,7 +145,7 @@ fn accumulate_names_a_thread_as_it_is_called_then() {
     builder.0.threads[1].thread.names.push(ThreadName { from: Timestamp::new(10), name: exec });
     let wanted = [("thread 2", 10), ("thread gzip", 50), ("thread gzip;[blocked.timer]", 40)];
     expect(tree(&builder, 1, 0, 100), &wanted);
-    // So is the thread that runs on the CPU.
+    // The thread that runs on the CPU has the name that it had then, too.
     let mut builder = TimelineBuilder::new(2);
     builder.segment(1, 0, 100, SegmentKind::Preempted, 0).runs(&[(0, 100, 2)]);
     let exec = builder.0.tables.names.intern("gzip");

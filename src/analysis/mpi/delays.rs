@@ -74,7 +74,7 @@ struct Share {
     amount: Ns,
     /// Begin of the time without a long wait of the waiting rank; `None`: it had none.
     since: Option<Timestamp>,
-    /// The same of both ranks.
+    /// Begin of the time since which neither rank had a long wait; `None`: neither had one.
     late_since: Option<Timestamp>,
 }
 

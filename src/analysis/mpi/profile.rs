@@ -96,7 +96,7 @@ impl<'a> Streams<'a> {
         self.back_near(stream, within, u32::MAX)
     }
 
-    /// The same; `near`: an operation that begins near the end of the span.
+    /// [`back`](Self::back), by an operation `near` which begins near the end of the span.
     pub fn back_near(&self, stream: u32, within: Span, near: u32) -> Backward<'_> {
         let sequence = self.operations.sequences.get(stream as usize);
         let clock = self.clocks.get(stream as usize).copied().unwrap_or_default();

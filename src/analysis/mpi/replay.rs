@@ -221,9 +221,8 @@ impl<'a> Replay<'a> {
         let collective = self.streams.operations().collectives.get(membership.collective as usize)?;
         let arrivals = self.arrivals.get(membership.collective as usize)?;
         let members = &collective.members;
-        let all_but = |missing: usize| match arrivals.count + missing >= members.len() {
-            true => Need::Met(arrivals.last),
-            false => Need::Members,
+        let all_but = |missing: usize| {
+            if arrivals.count + missing >= members.len() { Need::Met(arrivals.last) } else { Need::Members }
         };
         match collective.exchange {
             CollectiveKind::Barrier | CollectiveKind::All | CollectiveKind::TeamBarrier => Some(all_but(0)),

@@ -111,7 +111,7 @@ struct Search<'a> {
 /// Usual durations of what is frequent: of the operations of one name, and of the time after them.
 struct UsualDurations {
     own: Ns,
-    /// By name of the operation that follows.
+    /// Usual time from the end of one of these to the next operation, by the name of that.
     before: HashMap<NameId, Ns>,
 }
 
@@ -219,7 +219,7 @@ impl Search<'_> {
         operation.is_some_and(|o| self.operations.names.get(o.symbol).starts_with("MPI_Init"))
     }
 
-    /// An event on the stream's own clock; `None` for the gap behind the last operation.
+    /// An event on the stream's own clock; `None` for the gap after the last operation.
     fn span(&self, stream: u32, event: EventIndex) -> Option<Span> {
         let operation = self.operations.get(OperationPlace { stream, operation: event / 2 })?;
         if event.is_multiple_of(2) {

@@ -89,7 +89,7 @@ struct Miner {
     loops: HashMap<(u32, u32), u32>,
 }
 
-/// A rule of the miner: a pair, or a loop as `[body, count]` behind this mark.
+/// A rule of the miner: a pair, or a loop as `[body, count]` after this mark.
 const LOOP: u32 = u32::MAX;
 
 impl Miner {

@@ -129,7 +129,8 @@ impl PatternAnalysis {
         self.lateness_of(settings, |_, _| Treatment::Responsible, ctx)
     }
 
-    /// The same, where not every late event is responsible: `treat` classifies them by stream and event.
+    /// Anomalies and their causes where not every late event is responsible: `treat` classifies them by stream and
+    /// event.
     pub fn lateness_of(
         &self,
         settings: &Settings,

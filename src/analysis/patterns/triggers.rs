@@ -93,7 +93,7 @@ impl<'a> Triggers<'a> {
         self.after(&mut LastWait::default(), place, end)
     }
 
-    /// The same; the search begins at an earlier wait of the stream, or a later one, which this one replaces.
+    /// [`of`](Self::of), where the search begins at another wait of the stream, which this one replaces.
     pub fn after(&self, last: &mut LastWait, place: OperationPlace, end: Timestamp) -> Option<Trigger> {
         let stream = place.stream as usize;
         let to_stream = self.first.get(stream).zip(self.first.get(stream + 1));

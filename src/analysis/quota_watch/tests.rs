@@ -35,7 +35,7 @@ fn a_quota_ends_the_waits_of_several_threads_together_in_phase() {
         (4400.1, 1),
     ];
     assert_eq!(found(some), Some(100));
-    // Another period; and one that begins before a multiple of it and ends behind.
+    // Another period; and one that begins before a multiple of it and ends after.
     assert_eq!(found((1..12).flat_map(|n| [(f64::from(n * n) * 40.0, 0), (f64::from(n * n) * 40.0, 1)])), Some(20));
     let around = [2.0, 99.0, 101.0, 300.0, 399.0, 702.0, 999.0, 1101.0, 1301.0, 1999.0];
     assert_eq!(found(around.into_iter().flat_map(|t| [(t + 5_000.0, 0), (t + 5_000.0, 1)])), Some(100));

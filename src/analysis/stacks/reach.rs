@@ -93,7 +93,7 @@ impl Placement<'_> {
         end
     }
 
-    /// The same backward, at least `start`.
+    /// The moment before `t` by as much running time, at least `start`.
     fn backward(&self, t: Timestamp, start: Timestamp) -> Timestamp {
         let mut left = self.inputs.reach;
         if t.since(start) <= left {

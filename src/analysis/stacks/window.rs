@@ -13,7 +13,7 @@ use crate::state::reader::RowReader;
 use crate::state::timeline::{Call, StackOrigin, StackSample, Thread, ThreadId, Timeline};
 use std::collections::VecDeque;
 
-/// Samples are dropped behind the last call when there are so many.
+/// Samples are dropped after the last call when there are so many.
 const PASSED: usize = 256;
 
 /// Gives the samples of one process the images of their times.
@@ -103,7 +103,7 @@ impl<'a> RowWindow<'a> {
         }
     }
 
-    /// The next call; behind the last one, all samples that are left have been read.
+    /// The next call; after the last one, all samples that are left have been read.
     pub fn next_call(&mut self) -> Option<PlacedCall> {
         if self.samples.len() >= PASSED {
             let passed = self.samples.partition_point(|sample| sample.time < self.returned);

@@ -69,7 +69,7 @@ pub(super) struct KnownKernel {
 /// Whether files may be opened for what is not known yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Lookup {
-    /// They may.
+    /// Files may be opened.
     #[default]
     Files,
     /// What is not known cannot be known: the symbols are those of a history file.

@@ -20,7 +20,7 @@ use std::ops::Range;
 /// The most functions of a process that are kept: those of a long-lived process can be many.
 const MOST: usize = 4_000_000;
 
-/// The mark that the kernel puts behind the path of a file that has no name any more.
+/// The mark that the kernel puts after the path of a file that has no name any more.
 const DELETED: &str = " (deleted)";
 
 /// Beginnings of the names of mappings that no file on a disk backs: anonymous memory as perf and the kernel name it,

@@ -191,8 +191,8 @@ pub fn symbols_at(
     symbols_with(main, debug, count, addresses, &mut UnpackedSections::default())
 }
 
-/// The same; `unpacked` are the sections that earlier questions about the file have unpacked, and those of this one are
-/// added.
+/// The symbols at addresses of a file. `unpacked` are the sections that earlier questions about it have unpacked, and
+/// those of this one are added.
 pub(super) fn symbols_with(
     main: &Path,
     debug: Option<&Path>,
@@ -204,9 +204,10 @@ pub(super) fn symbols_with(
     let debug = debug.map(CheckedFile::open).transpose()?;
     let all = [Some(Rc::clone(&main.failed)), debug.as_ref().map(|d| Rc::clone(&d.failed))];
     let found = found(Cache::new(main), debug.map(Cache::new), count, addresses, unpacked);
-    match all.into_iter().flatten().any(|failed| failed.get()) {
-        true => Err(io::Error::other("it could not be read to its end")),
-        false => Ok(found),
+    if all.into_iter().flatten().any(|failed| failed.get()) {
+        Err(io::Error::other("it could not be read to its end"))
+    } else {
+        Ok(found)
     }
 }
 

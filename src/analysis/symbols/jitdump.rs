@@ -107,7 +107,7 @@ fn function(
 mod tests {
     use super::*;
 
-    /// A dump with its records: type, time, body behind process and thread.
+    /// A dump with its records: type, time, body after process and thread.
     fn dump(flags: u64, records: &[(u32, u64, Vec<u8>)]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for word in [MAGIC, 1, HEADER as u32, 62, 0, 7] {

@@ -15,7 +15,7 @@ use crate::model::runtimes;
 use crate::state::timeline::{HostId, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Addresses of the kernel's code begin here on machines of 64 bits with the kernel in their upper half; behind them
+/// Addresses of the kernel's code begin here on machines of 64 bits with the kernel in their upper half; after them
 /// are the page of old system calls, which is the user's, and numbers that are no addresses.
 const KERNEL: std::ops::Range<u64> = 0xffff_0000_0000_0000..0xffff_ffff_ff00_0000;
 

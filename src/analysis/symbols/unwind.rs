@@ -205,9 +205,10 @@ impl<P: Processor> Unwinding<'_, P> {
             };
             let (unwinder, at) =
                 table.map_or((&self.without, here), |(image, table)| (&table.unwinder, own(image, table)));
-            let address = match first {
-                true => Some(FrameAddress::from_instruction_pointer(at)),
-                false => FrameAddress::from_return_address(at),
+            let address = if first {
+                Some(FrameAddress::from_instruction_pointer(at))
+            } else {
+                FrameAddress::from_return_address(at)
             };
             let Some(address) = address else { return UnwoundStack { addresses: stack, is_whole: true } };
             match unwinder.unwind_frame(address, &mut registers, cache, &mut read) {

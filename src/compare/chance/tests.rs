@@ -33,7 +33,7 @@ fn p_value_of_one_against_many_is_its_rank() {
     assert_eq!(Splits::new(1, 99).p_value(&values), 0.01);
 }
 
-/// The same as all splits, where these can be counted.
+/// The p-value of few nonzero values is that of all splits, where these can be counted.
 #[test]
 fn rare_equals_all_splits() {
     for (slow, values) in [
@@ -86,7 +86,7 @@ fn is_shifted_as_far_for_a_property_of_one_slow_stretch() {
     assert!(!is_shifted_as_far(&[], &[], 1.0));
 }
 
-/// The same as when every list is summed in every round.
+/// The answer is that of summing every list in every round.
 #[test]
 fn is_reached_at_random_where_all_lists_say_so() {
     let sizes = GroupSizes { slow: 10, fast: 90 };

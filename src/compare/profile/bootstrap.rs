@@ -30,7 +30,7 @@ const LEAST_OF_ONE_RUN: f64 = 0.05;
 /// How often the part's own time it needs besides: what runs on the other hardware thread of a core can take half of
 /// its throughput from one function and nothing from the next, and no profile shows it.
 const TIMES_OF_ONE_RUN: f64 = 2.0;
-/// The same where runs were repeated.
+/// The part of the fast side's total that a gain needs where runs were repeated.
 const LEAST_OF_SEVERAL: f64 = 0.005;
 /// Chance that a difference between repeated runs may have at most.
 const RUNS_DIFFER: f64 = 0.005;

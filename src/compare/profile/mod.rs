@@ -276,23 +276,8 @@ impl Found<'_> {
 
 /// The entry without a rank, for the parts that are too small to be shown.
 fn rest(left: i64, share: f64, profile: &Profile) -> Cause {
-    Cause {
-        rank: None,
-        kind: Some(WaitKind::Cpu),
-        extra_ns: left,
-        share,
-        deviations: None,
-        p_value: None,
-        slow_affected: 0.0,
-        fast_affected: 0.0,
-        path: Vec::new(),
-        context: None,
-        contexts: Vec::new(),
-        places: Vec::new(),
-        by: Culprit::default(),
-        parts: Vec::new(),
-        sentence: format!("Other functions together: {}.", profile.amount(left as f64)),
-    }
+    let sentence = format!("Other functions together: {}.", profile.amount(left as f64));
+    Cause::remainder(Some(WaitKind::Cpu), left, share, sentence)
 }
 
 /// Shares of processes, threads and images: which of them there are, or how both sides differ in them.

@@ -22,9 +22,9 @@ pub(super) struct Part {
     pub heaviest: ContextId,
     /// Its contexts, ascending.
     pub contexts: Vec<ContextId>,
-    /// Amounts of both sides.
+    /// Its own amounts on both sides.
     pub own: [u128; 2],
-    /// The same with what it calls.
+    /// Its amounts on both sides with what it calls.
     pub whole: [u128; 2],
     /// The number of samples on each side.
     pub samples: [u64; 2],

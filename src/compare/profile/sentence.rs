@@ -55,9 +55,10 @@ pub(super) fn verdict(found: &Found<'_>, order: &[usize], per: ProfileUnit) -> V
 fn more(found: &Found<'_>, at: usize, [slow, fast]: [&str; 2], share: f64) -> String {
     let Gain { slow: in_slow, fast: in_fast, gain, .. } = found.gains[at];
     let [gain, in_slow, in_fast] = [gain, in_slow, in_fast].map(|amount| found.profile.amount(amount));
-    let of = match found.base() == found.extra() {
-        true => format!("the difference of {}", found.profile.amount(found.extra())),
-        false => "what functions gained".to_owned(),
+    let of = if found.base() == found.extra() {
+        format!("the difference of {}", found.profile.amount(found.extra()))
+    } else {
+        "what functions gained".to_owned()
     };
     let name = name(found, at);
     format!(
@@ -70,18 +71,20 @@ fn more(found: &Found<'_>, at: usize, [slow, fast]: [&str; 2], share: f64) -> St
 fn doubt(found: &Found<'_>, first: usize, share: f64) -> Option<String> {
     let gain = &found.gains[first];
     if share < 0.5 {
-        return Some(match gain.beyond < gain.gain / 4.0 {
-            true => "most functions take more, and by the same factor: more work, or a slower machine".to_owned(),
-            false => "no single function has half of the difference".to_owned(),
+        return Some(if gain.beyond < gain.gain / 4.0 {
+            "most functions take more, and by the same factor: more work, or a slower machine".to_owned()
+        } else {
+            "no single function has half of the difference".to_owned()
         });
     }
     if !gain.is_sure {
         let one_run = found.sides.iter().any(|side| side.runs < 2);
-        return Some(match one_run {
-            true => "two runs of the same program can differ as much (more runs on each side would show: \
-                     --baseline 'old-*.data')"
-                .to_owned(),
-            false => "the runs of one side differ as much among themselves".to_owned(),
+        return Some(if one_run {
+            "two runs of the same program can differ as much (more runs on each side would show: \
+             --baseline 'old-*.data')"
+                .to_owned()
+        } else {
+            "the runs of one side differ as much among themselves".to_owned()
         });
     }
     None
@@ -123,10 +126,7 @@ fn alone(found: &Found<'_>, order: &[usize]) -> String {
     let named: Vec<usize> = order.iter().copied().filter(|at| share(at) >= LEAST_NAMED).take(NAMED).collect();
     let parts: Vec<String> =
         named.iter().map(|at| format!("{} in {}", figure::share(share(at)), name(found, *at))).collect();
-    let parts = match parts.is_empty() {
-        true => "no function has a twentieth of it".to_owned(),
-        false => parts.join(", "),
-    };
+    let parts = if parts.is_empty() { "no function has a twentieth of it".to_owned() } else { parts.join(", ") };
     let caller = found.parts.common_caller(found.model, &named).map_or_else(String::new, |caller| {
         let all = ["", "", ", both", ", all"].get(named.len()).copied().unwrap_or(", all");
         format!("{all} from {}", abbreviated(&caller))
@@ -162,9 +162,8 @@ pub(super) fn of_cause(found: &Found<'_>, at: usize) -> String {
         whole => figure::share(own / whole),
     };
     let name = name(found, at);
-    let with_callees = |side: usize, own: f64| match whole(side) > own * 1.01 {
-        true => format!(", {} with what it calls", amount(whole(side))),
-        false => String::new(),
+    let with_callees = |side: usize, own: f64| {
+        if whole(side) > own * 1.01 { format!(", {} with what it calls", amount(whole(side))) } else { String::new() }
     };
     if found.is_alone() {
         return format!(
@@ -217,10 +216,7 @@ fn name(found: &Found<'_>, at: usize) -> String {
     let part = &found.parts.all[at];
     let several = found.parts.all.iter().any(|other| other.process != part.process && is_large(found, other.own));
     let name: Cow<'_, str> = abbreviated(&part.name);
-    match several {
-        true => format!("{name} of {}", found.model.names.get(part.process)),
-        false => name.into_owned(),
-    }
+    if several { format!("{name} of {}", found.model.names.get(part.process)) } else { name.into_owned() }
 }
 
 /// A program counts beside others from a twentieth on.

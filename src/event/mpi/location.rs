@@ -107,7 +107,7 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
     run.notices.merge(reader.notices());
     run.notices.merge(&files.notices());
     run.per_class = (0..=u8::MAX).zip(per_class).filter(|(_, n)| *n > 0).collect();
-    // Teams may be nested: barriers of an outer one come behind those of an inner.
+    // Teams may be nested: barriers of an outer one come after those of an inner.
     run.barriers.sort_unstable();
     // Non-overtaking holds in posting order, not in order of completion.
     run.receives = in_posting_order(std::mem::take(&mut run.receives), &postings);
@@ -147,7 +147,7 @@ pub(super) struct LocationReader<'a> {
     contexts: Vec<u32>,
     /// When the innermost region became that.
     pub(super) since: Timestamp,
-    /// The call path of the last operation, whose call site is known when the time behind it is.
+    /// The call path of the last operation, whose call site is known when the time after it is.
     last_path: Option<u32>,
     /// Behind the last operation: the path with the longest time so far.
     pub(super) longest: LongestPath,
@@ -432,7 +432,7 @@ impl LocationReader<'_> {
         }
     }
 
-    /// The time behind the last operation has an owner as well.
+    /// The time after the last operation has an owner as well.
     fn finish(&mut self, last: Timestamp) {
         self.spend(last);
         if let Some(path) = self.last_path.take() {

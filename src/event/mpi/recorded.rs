@@ -245,7 +245,7 @@ pub struct TickRange {
 pub struct LocationRun {
     /// In order.
     pub operations: Vec<Operation>,
-    /// By operation: where it was called, and where the time behind it was spent.
+    /// By operation: where it was called, and where the time after it was spent.
     pub call_sites: CallSites,
     /// Sends in order.
     pub sends: Vec<MessageHalf>,

@@ -48,7 +48,7 @@ pub(super) struct Symbol {
 pub(super) struct Symbols {
     pub(super) names: Names,
     by_region: HashMap<u32, Symbol>,
-    /// The same for small ids, which Score-P's are.
+    /// Symbols of small ids, which Score-P's are, by id.
     dense: Vec<Option<Symbol>>,
     nameless: Symbol,
     /// Name of the time in which a thread of a team has nothing to do.

@@ -2,7 +2,7 @@
 //!
 //! A thread of a team has nothing to do between two parts in one; a queue of an accelerator has nothing to do between
 //! two operations. A task is run in the middle of a call that waits (a barrier, a `taskwait`): the rest of that call
-//! behind its last task is the wait. A task that goes on on another thread (untied) is there an operation from when it
+//! after its last task is the wait. A task that goes on on another thread (untied) is there an operation from when it
 //! was taken up.
 
 use super::location::{Frame, LocationReader};
@@ -145,7 +145,7 @@ impl LocationReader<'_> {
         }
     }
 
-    /// A call that waits ran tasks meanwhile: the wait is what was left behind the last of them.
+    /// A call that waits ran tasks meanwhile: the wait is what was left after the last of them.
     pub(super) fn rest_of_wait(&mut self, frame: &Frame, rest: Span) {
         let symbol = frame.symbol;
         if matches!(symbol.class, Class::Barrier | Class::TaskWait) && rest.end >= rest.start {

@@ -135,7 +135,6 @@ pub fn is_database(path: &Path) -> bool {
     open_regular(path).and_then(|file| begins_as_database(&file)).unwrap_or(false)
 }
 
-/// Time that is unknown, with the reason.
 fn begins_as_database(mut file: &File) -> std::io::Result<bool> {
     use std::io::Read;
     let mut begin = Vec::with_capacity(MAGIC.len());

@@ -22,7 +22,7 @@ fn merge_puts_causes_first_and_keeps_the_order_of_streams() {
     let free = Kind::Free { tid: 1 };
     let mut batch = Batch::default();
     let switch = switch();
-    // The switch blocks the exit behind it, though the exit alone would go before the other stream's switch.
+    // The switch blocks the exit after it, though the exit alone would go before the other stream's switch.
     batch.merge(&[vec![at(5, switch), at(5, exit)], vec![at(5, leave), at(5, switch), at(6, free)], vec![]]);
     let kinds: Vec<Kind> = batch.events.iter().map(|e| e.kind).collect();
     assert_eq!(kinds, [leave, switch, exit, switch, free]);

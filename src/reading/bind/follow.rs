@@ -90,9 +90,8 @@ impl<'t> DeclaredEvents<'t> {
         let channel = |one: &Declaration| channels.get(&one.stream_class).copied().unwrap_or_default();
         let is_reliable = all.iter().map(|one| self.recorded.of(one.class)).any(|e| e.is_reliable && e.records > 0.0);
         // Of an event that is rare in the sample, all that the channels share shows more.
-        let records = |one: &Declaration| match is_reliable {
-            true => self.recorded.of(one.class).records,
-            false => channel(one).shared_records,
+        let records = |one: &Declaration| {
+            if is_reliable { self.recorded.of(one.class).records } else { channel(one).shared_records }
         };
         let most = all.iter().map(records).fold(0.0, f64::max);
         let rank = |one: &&Declaration| {

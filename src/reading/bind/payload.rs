@@ -89,7 +89,7 @@ impl Payload<'_, '_> {
         named_descriptor(value(0)?, command, value(2))
     }
 
-    /// The same of a call by its number, where its arguments were recorded.
+    /// The open file that a call by its number names, where its arguments were recorded.
     fn numbered_descriptor(&self) -> Option<NamedDescriptor> {
         let arguments = self.values.at(self.slot(1)).as_words()?;
         let call = syscalls::name(self.machine, self.values.number(self.slot(0)))?;

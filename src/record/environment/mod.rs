@@ -40,7 +40,7 @@ const MOST_READ: u64 = 1 << 16;
 const WHOLE_EVERY: u32 = 60;
 /// Samples at the beginning that read the settings of all processes: a command may put itself into a group first.
 const SETTLING: u32 = 8;
-/// Later, one in so many does.
+/// Later, one sample of this number reads them.
 const SETTINGS_EVERY: u32 = 10;
 /// The first samples, after the beginning.
 const FIRST: [Duration; 4] =
@@ -102,9 +102,10 @@ impl EnvironmentSampler {
     fn sample(&mut self) -> EnvironmentLine {
         let proc = self.root.join("proc");
         let hierarchies = Hierarchies::read(&self.root);
-        let depth = match self.lines < SETTLING || self.lines.is_multiple_of(SETTINGS_EVERY) {
-            true => SampleDepth::All,
-            false => SampleDepth::New,
+        let depth = if self.lines < SETTLING || self.lines.is_multiple_of(SETTINGS_EVERY) {
+            SampleDepth::All
+        } else {
+            SampleDepth::New
         };
         let found = processes::sample(&proc, &self.processes.pids, &hierarchies, (&self.before, depth));
         let more = found.groups.into_iter().take(groups::MOST_GROUPS.saturating_sub(self.groups.len()));
@@ -156,7 +157,7 @@ impl<W: Write> EnvironmentFile<W> {
         self.sample()
     }
 
-    /// The same, once a second.
+    /// Sample if a second has passed since the last sample.
     pub fn sample_each_second(&mut self) -> io::Result<()> {
         self.sample_if_due(INTERVAL)
     }

@@ -49,7 +49,7 @@ pub(super) struct TakenRequests<'b> {
 }
 
 impl<'b> TakenRequests<'b> {
-    /// None has begun. All are in the table if `has_room` is false.
+    /// No request taken yet. Without room in the chunk every request goes through the table.
     pub fn new(all: &'b [ChunkRequest], has_room: bool) -> TakenRequests<'b> {
         let taken = if has_room { None } else { Some(Taken::InTable) };
         TakenRequests { all, taken: vec![taken; all.len()] }

@@ -99,7 +99,7 @@ impl Cpus {
         Some(*id)
     }
 
-    /// The same for one that an event has named.
+    /// The CPU of this number if an event has named it.
     pub fn find(&self, host: HostId, number: u16) -> Option<CpuId> {
         *self.ids.get(host.index())?.get(usize::from(number))?
     }

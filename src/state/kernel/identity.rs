@@ -20,7 +20,7 @@ impl Machine {
         self.instance(key, self.threads.holder(key), t)
     }
 
-    /// The same for an event of CPU `c`, where 0 is the CPU's own idle task.
+    /// The instance that `tid` names now, for an event of CPU `c`, where 0 is the CPU's own idle task.
     pub(super) fn thread_on(&mut self, c: CpuId, tid: i32, t: Timestamp) -> ThreadId {
         let cpu = &self.cpus[c];
         let key = HostTid::on_cpu(cpu.host, cpu.number, tid);

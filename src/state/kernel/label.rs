@@ -31,7 +31,7 @@ pub(super) struct Reasons {
     pub lost: NameId,
     /// After a switch that is missing.
     pub gap: NameId,
-    /// The same where only some processes were tracked.
+    /// After a switch that is missing because only some processes were tracked.
     pub untracked: NameId,
     /// On a CPU that was not recorded.
     pub elsewhere: NameId,

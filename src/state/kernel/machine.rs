@@ -117,7 +117,7 @@ impl<'b> BatchIds<'b> {
         BatchIds::in_memory_of(Vec::new(), batch)
     }
 
-    /// The same, with the memory of another batch's descriptions.
+    /// No text and no stack has an id yet; the memory of another batch's descriptions is used again.
     pub fn in_memory_of(mut described: Vec<Option<Described>>, batch: &'b Batch) -> BatchIds<'b> {
         described.clear();
         described.resize(batch.contexts(), None);
@@ -125,7 +125,7 @@ impl<'b> BatchIds<'b> {
         BatchIds { batch, names: BatchNames::new(batch), stacks, described, chains: None, wake_chain: None }
     }
 
-    /// The same for the machine of a worker: its stacks are those of the batch.
+    /// For the machine of a worker: no text has an id yet, stacks have those of the batch.
     pub fn of_worker(batch: &'b Batch) -> BatchIds<'b> {
         let stacks = (0..batch.stacks.len()).map(|at| Some(RawStackId::at(at))).collect();
         BatchIds { stacks, ..BatchIds::new(batch) }
@@ -154,12 +154,12 @@ impl<'b> BatchIds<'b> {
         self.names.name(&mut out.tables.names, id)
     }
 
-    /// The same for a text that has a name already.
+    /// The name of a text that has one already.
     pub fn known_name(&self, id: TextId) -> Option<NameId> {
         self.names.known(id)
     }
 
-    /// The same for a stack that has an id already.
+    /// The id of a stack that has one already.
     #[inline]
     pub fn known_stack(&self, id: Option<RawStackId>) -> Option<RawStackId> {
         *self.stacks.get(id?.index())?
@@ -170,7 +170,7 @@ impl<'b> BatchIds<'b> {
         &self.stacks
     }
 
-    /// The same, once all events were stepped through, and the memory of descriptions.
+    /// The ids of the stacks once all events were stepped through, and the memory of descriptions.
     pub fn into_parts(self) -> (Vec<Option<RawStackId>>, Vec<Option<Described>>) {
         (self.stacks, self.described)
     }

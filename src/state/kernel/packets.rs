@@ -196,7 +196,7 @@ impl Packets {
         self.send_on(list, host, packet, sender)
     }
 
-    /// The same for a packet whose list is known.
+    /// [`send`](Self::send) of a packet whose list is known.
     pub fn send_on(&mut self, list: ListId, host: HostId, packet: &NetworkPacket, sender: Waker) -> Vec<EndedWait> {
         let at = sender.at;
         let ended = self.early(host, packet, at);
@@ -265,7 +265,7 @@ impl Packets {
         self.receive_on(list, host, packet)
     }
 
-    /// The same for a packet whose list is known.
+    /// [`receive`](Self::receive) of a packet whose list is known.
     pub fn receive_on(&mut self, list: ListId, host: HostId, packet: &NetworkPacket) -> Option<Waker> {
         let waiting = &mut self.lists.get_mut(list.0 as usize)?.sends;
         if let (None, Some(lost)) = (packet.tcp, self.lost.get(&host)) {

@@ -49,7 +49,7 @@ pub(super) enum Due {
         text: TextId,
         local: NameId,
     },
-    /// The same for a stack.
+    /// A stack gets its id: stacks are numbered in the order of all events.
     Stack(RawStackId),
     /// The call chain that was recorded with the wake-up that follows.
     WakeChain(RawStackId),

@@ -24,7 +24,7 @@ use crate::state::timeline::{DiskRequest, HostId, ThreadId};
 use foldhash::HashMap;
 use std::collections::VecDeque;
 
-/// Rows that stay behind an open request: more than most devices complete while they hold one back.
+/// Rows that stay after an open request: more than most devices complete while they hold one back.
 const MOST_ROWS: usize = 1 << 14;
 /// Open requests: as many as a hash table of 131,072 places has, and more than devices have in flight.
 const MOST_OPEN: usize = 7 << 14;

@@ -91,9 +91,10 @@ impl Machine {
     /// woken.
     pub(super) fn switch(&mut self, c: CpuId, t: Timestamp, prev: ThreadId, leaves: Leaves, next: ThreadId) {
         self.leave_cpu(c, t, prev, leaves);
-        let c = match self.cpus[c].is_known() {
-            true => c,
-            false => self.cpus.of_thread(self.cpus[c].host, self.threads[next].thread.tid, t),
+        let c = if self.cpus[c].is_known() {
+            c
+        } else {
+            self.cpus.of_thread(self.cpus[c].host, self.threads[next].thread.tid, t)
         };
         self.get_cpu(c, t, next, self.cpus[c].idle_state.left());
         self.cpus[c].set_next(next, t);

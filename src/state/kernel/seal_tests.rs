@@ -182,7 +182,7 @@ fn rows_in_no_leaf_are_bounded() {
     let values: usize = rows.counters.iter().map(|counter| counter.values.len()).sum();
     assert_eq!((rows.disk.len(), rows.page_faults.map(|all| all.len()), values), (200_000, Some(200_000), 200_000));
     assert_eq!(rows.services.len(), 66_666);
-    // All rows have 25 MB; those behind the first request, which stays open, 1.2 MB, and room for as many.
+    // All rows have 25 MB; those after the first request, which stays open, 1.2 MB, and room for as many.
     assert!(most < 6 << 20, "{most}");
 }
 

@@ -144,7 +144,7 @@ pub(super) struct ThreadState {
     pub followed: bool,
     /// Evidence that switches are missing after it got a CPU.
     pub gaps: Gaps,
-    /// Number of switches that follow its switch-in and by which another thread leaves the CPU.
+    /// Switches by which another thread leaves the CPU although this one had been switched in.
     pub contradictions: u64,
     /// True if its run queue is known from its wake-up alone.
     pub placed_by_waker: bool,

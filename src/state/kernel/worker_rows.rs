@@ -76,9 +76,10 @@ impl Ids {
     }
 
     pub fn waker(&self, waker: Waker) -> Option<Waker> {
-        match is_sender(waker.thread) {
-            false => Some(Waker { thread: self.thread(waker.thread), ..waker }),
-            true => *self.senders.get(sender_number(waker.thread))?,
+        if is_sender(waker.thread) {
+            *self.senders.get(sender_number(waker.thread))?
+        } else {
+            Some(Waker { thread: self.thread(waker.thread), ..waker })
         }
     }
 

@@ -64,10 +64,7 @@ fn write_source(found: &Anomalies, paths: &[PropagationPath], shown: ListBounds,
         return Ok(());
     }
     let (least, most) = others.iter().fold((u64::MAX, 0), |(a, b), p| (a.min(p.messages), b.max(p.messages)));
-    let over = match least == most {
-        true => figure::plural(least, hop),
-        false => format!("{least} to {most} {hop}s"),
-    };
+    let over = if least == most { figure::plural(least, hop) } else { format!("{least} to {most} {hop}s") };
     let ends = others.iter().filter_map(|other| other.steps.last());
     writeln!(out, "    over {over} to {} more: {}", others.len(), fold(found, ends))
 }

@@ -178,10 +178,8 @@ impl Words {
             0 | 1 => of,
             n => format!("{of} ({n} threads)"),
         };
-        let what = match is_interrupt {
-            true => "ran on the CPU".to_owned(),
-            false => routed(&source.what, source.kind, source.route),
-        };
+        let what =
+            if is_interrupt { "ran on the CPU".to_owned() } else { routed(&source.what, source.kind, source.route) };
         let did = match &source.function {
             Some(function) => format!("{what} in {}", clean::text(function)),
             None => what,

@@ -53,7 +53,7 @@ struct DiffJson {
     tree: Vec<NodeJson>,
     /// Nodes were left out to obey `--max-nodes`.
     truncated: bool,
-    /// The same difference by function.
+    /// The difference by function.
     functions: Vec<FunctionJson>,
     /// The tree with callees first.
     #[serde(skip_serializing_if = "Option::is_none")]

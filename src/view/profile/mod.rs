@@ -25,7 +25,7 @@ struct Stack {
     frames: Vec<u32>,
     /// Mean time of a slow execution here, without the contexts below, in nanoseconds.
     slow_ns: i64,
-    /// The same of a fast execution.
+    /// Mean time of a fast execution here, without the contexts below, in nanoseconds.
     fast_ns: i64,
 }
 

@@ -174,10 +174,7 @@ fn colour(delta: f64, largest: f64) -> String {
     // The square root parts small differences from none.
     let strength = if largest > 0.0 { (delta.abs() / largest).min(1.0).sqrt() } else { 0.0 };
     let faded = (240.0 - 150.0 * strength).round() as u8;
-    match delta > 0.0 {
-        true => format!("#f0{faded:02x}{faded:02x}"),
-        false => format!("#{faded:02x}{faded:02x}f0"),
-    }
+    if delta > 0.0 { format!("#f0{faded:02x}{faded:02x}") } else { format!("#{faded:02x}{faded:02x}f0") }
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ fn context_without_exit_ends_with_the_last_event_in_it() {
     cpu.leave(at(14), Context::Timer);
     // The next tick cannot begin inside the one before.
     assert_eq!(cpu.enter(at(4_000), timer, None), entry(Some(at(14)), true));
-    // Nor a soft interrupt inside a hard one.
+    // A soft interrupt cannot begin inside a hard one.
     assert_eq!(cpu.enter(at(4_005), Context::SoftIrq(SoftIrq::Timer), None), entry(Some(at(4_000)), true));
     cpu.see(at(4_008));
     assert_eq!(cpu.resume_thread(), Some(at(4_008)));

@@ -1,8 +1,9 @@
 //! The events of a CPU, one by one: stepped through by the worker's machine, or left.
 //!
-//! In: an event of a kernel trace. Out: the worker's machine after it, or the event left, after what it may ask for and
-//! with what it may change not held any more. An event that is left for what it asks, but whose effect on the held CPU
-//! and its thread is known, is *mirrored*: both machines make the same change, and the worker's rows of it are dropped.
+//! In: an event of a kernel trace. Out: the worker's machine after it, or the event left for the joining machine, with
+//! the state that it may read handed over and the state that it may write dropped. Where only the reads of an event are
+//! unknown, and its effect on the held CPU and thread is known, it is *mirrored*: left, and applied here as well; the
+//! worker's rows of it are dropped.
 //! ALGORITHMS.md section 10.2 says what each kind of event needs.
 
 use super::{Preparation, is_thread_event};

@@ -1,4 +1,4 @@
-//! The threads and CPUs that a worker holds: taking hold of them, and handing over what their events have made of them.
+//! The threads and CPUs that a worker holds: it begins to follow them, and hands over their state.
 //!
 //! A held CPU has a held thread that runs there, and a held thread that runs does so on a held CPU. A thread is held as
 //! the one that has its id. Cost: that of a thread's slots, and of its rows.
@@ -94,9 +94,10 @@ impl Preparation<'_> {
     /// The id of a held thread.
     fn key(&self, thread: ThreadId) -> HostTid {
         let state = &self.machine.threads[thread];
-        match state.thread.idle {
-            true => HostTid::on_cpu(state.thread.host, state.cpu, 0),
-            false => HostTid::new(state.thread.host, state.thread.tid),
+        if state.thread.idle {
+            HostTid::on_cpu(state.thread.host, state.cpu, 0)
+        } else {
+            HostTid::new(state.thread.host, state.thread.tid)
         }
     }
 

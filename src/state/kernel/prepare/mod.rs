@@ -4,9 +4,9 @@
 //! the worker's own has made of the others ([`Prepared`]). The idea: a switch sets the slots of a thread and of a CPU
 //! whatever they were before, and the entry or exit of a call shows most of them. From there on the worker *holds*
 //! them: its machine, the same code, steps through their events as long as these ask for nothing that it does not hold.
-//! An event that does is left for the machine that knows everything, after the worker has handed over what the event
-//! may ask for; what the event may change is not held any more. All events that may meet keep their order so, and the
-//! machine ends in the same state. ALGORITHMS.md section 10.2, after \[004\] 4.5.2.
+//! Any other event is left for the machine that joins the chunks and knows all states: before it, the worker hands over
+//! the state that the event may read, and drops the state that it may write. Events that may meet keep their order so,
+//! and the machine ends in the same state. ALGORITHMS.md section 10.2, after \[004\] 4.5.2.
 //!
 //! - A CPU is held with the thread that runs on it; its other threads stay held when they leave it.
 //! - A user-space event may ask for any thread by ids that are not known here; nothing is held then, unless it only
@@ -201,7 +201,7 @@ impl Preparation<'_> {
         self.left += 1;
     }
 
-    /// The same for an event with which a call chain was recorded.
+    /// Leave an event with the call chain that was recorded with it.
     fn leave_with(&mut self, event: &Event, chain: Option<RawStackId>) {
         chain.into_iter().for_each(|stack| self.due(Due::WakeChain(stack)));
         self.leave(event);

@@ -124,9 +124,8 @@ impl World {
                 let next = self.running[cpu];
                 let prev_state = [0, 1, 2, 0x40, 0x402][usize::from(b % 5)] | if b % 41 == 40 { 0x10 } else { 0 };
                 let priorities = [a, b].map(|of| Priority::from_kernel(Some(i64::from(of % 7) * 25)));
-                let [prev_name, next_name] = [(prev, 42), (next, 41)].map(|(tid, without)| match b % 43 == without {
-                    true => TextId::NONE,
-                    false => batch.text(self.name(tid).as_bytes()),
+                let [prev_name, next_name] = [(prev, 42), (next, 41)].map(|(tid, without)| {
+                    if b % 43 == without { TextId::NONE } else { batch.text(self.name(tid).as_bytes()) }
                 });
                 Kind::Switch { prev, next, prev_state, prev_name, next_name, priorities }
             }

@@ -70,7 +70,7 @@ fn calls_stay_with_their_thread_where_an_id_names_two() {
             (1, Switch(0, 2, 0)),
             (1, Exit),
         ],
-        // The same, and the switch away from it is missing.
+        // Thread 2 runs on when its id goes to another thread, and the switch away from it is missing.
         &[
             (0, Switch(0, 2, 0)),
             (1, Fork(2)),
