@@ -308,7 +308,7 @@ pub mod model {
         pub use crate::model::thread::ThreadIdentity;
     }
     pub mod wait_kind {
-        pub use crate::model::wait_kind::WaitKind;
+        pub use crate::model::wait_kind::{SegmentKind, WaitKind};
     }
 }
 pub mod options {

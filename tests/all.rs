@@ -48,6 +48,7 @@ mod planted;
 mod profiles;
 mod questions;
 mod recorders;
+mod registries;
 mod releases;
 mod reports;
 mod running;

@@ -27,21 +27,8 @@ fn recording(case: &Case, folder: &Path) -> Timeline {
     record(&traces, &[], &Options::default(), &work).unwrap().0
 }
 
-fn word(kind: SegmentKind) -> &'static str {
-    match kind {
-        SegmentKind::Running => "running",
-        SegmentKind::Interrupted => "interrupted",
-        SegmentKind::Preempted => "preempted",
-        SegmentKind::Blocked => "blocked",
-        SegmentKind::Timer => "timer",
-        SegmentKind::Disk => "disk",
-        SegmentKind::Network => "network",
-        SegmentKind::UserInput => "user-input",
-        SegmentKind::Ipi => "ipi",
-        SegmentKind::Device => "device",
-        SegmentKind::Stopped => "stopped",
-        SegmentKind::Unknown => "unknown",
-    }
+fn word(kind: SegmentKind) -> String {
+    SegmentKind::NAMES[kind as usize].replace(' ', "-")
 }
 
 /// The path as case files write it; of qualifiers those that the case asks for.
@@ -59,7 +46,7 @@ fn found(case: &Case, recording: &Timeline, expected: &Expected) -> Vec<Segment>
         let own = recording.thread(s.thread).unwrap();
         let back = |t: Timestamp| (t.ns() - START) / case.unit;
         let next = Segment {
-            kind: word(s.kind).to_owned(),
+            kind: word(s.kind),
             host: recording.names().get(recording.hosts()[own.host.raw() as usize].name).to_owned(),
             tid: own.tid,
             from: back(s.span.start),

@@ -110,8 +110,7 @@ impl ClockWatch {
 
     /// The next segment of the thread.
     pub fn segment(&mut self, segment: &Segment, names: &Names) {
-        let has_cpu = matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted);
-        let Some(cpu) = known_cpu(segment.cpu).filter(|_| has_cpu) else {
+        let Some(cpu) = known_cpu(segment.cpu).filter(|_| segment.kind.is_on_cpu()) else {
             return self.end_run(segment);
         };
         let Span { start, end } = segment.span;

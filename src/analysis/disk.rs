@@ -294,8 +294,7 @@ impl Longest {
             let mut segments = reader.segments(submitter);
             let first = segments.at(span.start)?;
             let after = std::iter::successors(Some(first), |_| segments.next_row());
-            let runs = |kind| matches!(kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted);
-            let wait = after.take_while(|of| of.span.start < span.end).find(|of| !runs(of.kind))?;
+            let wait = after.take_while(|of| of.span.start < span.end).find(|of| !of.kind.has_cpu())?;
             (wait.kind == SegmentKind::Disk).then_some(wait.span.end)
         });
         by_far.into_iter().chain(woken).fold(span.end, Timestamp::min)

@@ -204,11 +204,9 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// Step through the parts of a segment in which its CPU went on, and those in which it was paused.
     fn step_by_pause(&mut self, segment: &PathSegment) {
-        let needs_cpu =
-            matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted);
         let host = self.sources.timeline.thread(segment.thread).map(|thread| thread.host.index());
         let pauses = host.and_then(|host| self.sources.pauses.get(host));
-        let Some(pauses) = pauses.filter(|pauses| needs_cpu && !pauses.cpus.is_empty()) else {
+        let Some(pauses) = pauses.filter(|pauses| segment.kind.has_cpu() && !pauses.cpus.is_empty()) else {
             return self.step(segment, false);
         };
         let mut at = segment.span.start;
@@ -241,15 +239,9 @@ impl<'w, 'a> Walk<'w, 'a> {
             SegmentKind::Running => self.add_stacks(root, segment.thread, span, None),
             SegmentKind::Preempted => self.add_preempted(node, segment),
             SegmentKind::Disk => self.add_disk(node, segment),
-            SegmentKind::Interrupted => self.add_wait(node, WaitKind::Interrupted, segment),
-            SegmentKind::Blocked => self.add_wait(node, WaitKind::UnknownWait, segment),
             SegmentKind::Unknown => self.add_unknown(root, segment),
             SegmentKind::Timer => self.add_timer(node, segment),
-            SegmentKind::Network => self.add_wait(node, WaitKind::Network, segment),
-            SegmentKind::UserInput => self.add_wait(node, WaitKind::User, segment),
-            SegmentKind::Ipi => self.add_wait(node, WaitKind::Ipi, segment),
-            SegmentKind::Device => self.add_wait(node, WaitKind::Device, segment),
-            SegmentKind::Stopped => self.add_wait(node, WaitKind::Stopped, segment),
+            kind => self.add_wait(node, kind.wait_kind(), segment),
         }
         (self.hop, self.client) = (hop, None);
         self.count_passed(span.len() as u64);

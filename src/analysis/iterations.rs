@@ -18,7 +18,7 @@ use crate::base::time::{Span, Timestamp};
 use crate::event::derived::WaitIterations;
 use crate::state::questions::Asker;
 use crate::state::reader::{RowCursor, RowReader};
-use crate::state::timeline::{Call, Mark, MarkField, Segment, SegmentKind, Thread, ThreadId, Timeline};
+use crate::state::timeline::{Call, Mark, MarkField, Segment, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ pub fn waits<'r>(
     let (mut open, mut ended): (Option<ThreadWait>, Option<ThreadWait>) = (None, None);
     std::iter::from_fn(move || {
         for segment in segments.by_ref() {
-            if matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted) {
+            if segment.kind.is_on_cpu() {
                 let Some(mut wait) = open.take() else { continue };
                 let exit = wait.call.filter(|call| call.ret.is_some());
                 wait.span.end = exit.map_or(segment.span.start, |call| call.span.end.max(segment.span.start));
@@ -58,18 +58,13 @@ pub fn waits<'r>(
                         }
                     }
                 }
-            } else if open.is_none() && is_wait(segment.kind) {
+            } else if open.is_none() && segment.kind.is_wait() {
                 let (call, for_disk) = (call_at(&mut calls, segment.span.start), timeline.is_disk_wait(&segment));
                 open = Some(ThreadWait { call, span: segment.span, for_disk });
             }
         }
         ended.take()
     })
-}
-
-/// True for the states in which a thread waits. An unknown state is no wait.
-fn is_wait(kind: SegmentKind) -> bool {
-    !matches!(kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted | SegmentKind::Unknown)
 }
 
 /// The system call that a thread is in at `t`.
@@ -153,8 +148,8 @@ pub fn boundary(
     // The CPU on which the thread runs from then on, or ran until then.
     let after = segments.first_after(time);
     let segment = if begins { after } else { segments.previous_row() };
-    let on_cpu = |segment: &Segment| matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted);
-    let cpu = segment.filter(on_cpu).and_then(|segment| u16::try_from(segment.cpu).ok()).unwrap_or(u16::MAX);
+    let running = segment.filter(|segment| segment.kind.is_on_cpu());
+    let cpu = running.and_then(|segment| u16::try_from(segment.cpu).ok()).unwrap_or(u16::MAX);
     let trace = thread.and_then(|thread| timeline.trace_of(thread.host)).unwrap_or(0);
     Mark { time, task, begins, thread: Some(id), trace, cpu, key: None, kind: None, fields: Vec::new() }
 }
@@ -227,8 +222,7 @@ mod tests {
     use crate::analysis::executions::{PairingRule, pair};
     use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::base::time::Ns;
-    use crate::state::timeline::StackOrigin;
-    use crate::state::timeline::ThreadName;
+    use crate::state::timeline::{SegmentKind, StackOrigin, ThreadName};
 
     fn iterations(builder: &mut TimelineBuilder, call: &str, thread: Option<&str>) -> Vec<(Ns, Ns)> {
         let definition = WaitIterations { call: call.to_owned(), thread: thread.map(str::to_owned) };

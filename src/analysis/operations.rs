@@ -139,10 +139,7 @@ pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(MarkRow) -> Option<&
 
 /// The time for which a thread waited in `span`.
 fn waited(segments: &mut RowCursor<'_, Segment>, span: Span) -> Ns {
-    let runs = |kind| {
-        matches!(kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted | SegmentKind::Unknown)
-    };
-    segments.within(span).filter(|e| !runs(e.kind)).map(|e| e.span.clip(span).len()).sum()
+    segments.within(span).filter(|e| e.kind.is_wait()).map(|e| e.span.clip(span).len()).sum()
 }
 
 /// The identity of a thread, as propagation paths show it.

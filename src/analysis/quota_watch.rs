@@ -119,7 +119,7 @@ impl QuotaWatch {
 
     /// The next segment of a thread.
     pub fn segment(&mut self, id: ThreadId, thread: &Thread, segment: &Segment) {
-        let lost_cpu = matches!(self.before, Some(SegmentKind::Running | SegmentKind::Interrupted));
+        let lost_cpu = self.before.is_some_and(SegmentKind::is_on_cpu);
         self.before = Some(segment.kind);
         if segment.kind != SegmentKind::Preempted || !lost_cpu || segment.span.len() < LEAST_SUSPECTED {
             return;

@@ -85,8 +85,7 @@ impl TaskSurvey {
         let path = path::walk(timeline, thread, span);
         notices.add(Notice::UntiledPaths, u64::from(!path::tiles(&path, span)), || figure::moment(span.start.ns()));
         for segment in path {
-            let off = !matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted);
-            if off {
+            if !segment.kind.has_cpu() {
                 self.unknown.off_cpu_ns += segment.span.len();
             }
             if matches!(segment.kind, SegmentKind::Unknown | SegmentKind::Blocked) && !segment.span.is_empty() {

@@ -194,7 +194,7 @@ fn thread(input: &PartitionInput<'_>, contexts: &[ContextId], sum: i128) -> Opti
     let mut threads: BTreeMap<BlamedThread, Vec<ContextId>> = BTreeMap::new();
     for context in contexts {
         let kind = input.model.contexts.spent(*context);
-        if kind.blames_thread()
+        if kind.row().blames_thread
             && let Some(blamed) = input.blamed(*context)
         {
             threads.entry(blamed).or_default().push(*context);

@@ -18,7 +18,7 @@
 //! | a thread that ended a wait for a file | an interrupt of the disk while it ran | interrupts; disk requests |
 
 use super::leaves::{Leaf, Leaves};
-use super::truth::Need;
+use crate::model::need::Need;
 use crate::model::wait_kind::{BEFORE_LOWER, IN_PHASE, LIKE_A_QUOTA, OTHER_PRIORITY, OUT_OF_TURN, POLLING};
 
 /// What may have caused the time besides the threads that are to blame.

@@ -198,7 +198,7 @@ pub(super) fn partition(input: &PartitionInput<'_>) -> Vec<DifferencePart> {
     for at in (0..input.own.len()).filter(|at| input.own[*at] != 0) {
         let context = ContextId::at(at);
         let kind = input.model.contexts.spent(context);
-        let blamed = if kind.blames_thread() { input.blamed(context) } else { None };
+        let blamed = if kind.row().blames_thread { input.blamed(context) } else { None };
         // Over the network an execution waits for a program; which of its threads takes long is the next question.
         let blamed = blamed.map(|b| match kind {
             WaitKind::Network if !b.process.is_empty() => BlamedThread { thread: None, ..b },
@@ -210,16 +210,7 @@ pub(super) fn partition(input: &PartitionInput<'_>) -> Vec<DifferencePart> {
     for (kind, threads) in kinds {
         let mut of_kind = Vec::new();
         for (blamed, contexts) in threads {
-            let whole = blamed.is_some()
-                || matches!(
-                    kind,
-                    WaitKind::Disk
-                        | WaitKind::Interrupted
-                        | WaitKind::Preempted
-                        | WaitKind::Stopped
-                        | WaitKind::Stolen
-                        | WaitKind::Throttled
-                );
+            let whole = blamed.is_some() || kind.row().is_one_cause;
             if whole {
                 of_kind.push(DifferencePart { blamed, ..input.part(kind, contexts) });
             } else {

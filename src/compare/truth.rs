@@ -1,126 +1,30 @@
-//! The truth table: for each kind of cause what a recording must hold, what looks the same, and what excludes it.
+//! What looks the same as a cause, and whether the recording excludes it.
 //!
-//! In: the kind of the first cause, and what was recorded. Out: the doubt that the table has about it, which the
-//! verdict asks for last (`doubt.rs`); and its rows, which data quality shows. A kind without a row is never
-//! sure: it does not compile. ALGORITHMS.md 7.7 has the table in words.
+//! In: the kind of the first cause with its row of the table of kinds (`model/wait_kind.rs`), and what was recorded.
+//! Out: the doubt about it, which the verdict asks for last (`doubt.rs`); and the row as a sentence, which data quality
+//! shows. ALGORITHMS.md 7.7 has the table in words.
 
 use super::verdict::Evidence;
 use super::{Cause, interrupts};
 use crate::event::kernel_thread::role;
-use crate::model::recorded::{ENVIRONMENT, Recorded, StackKind};
-use crate::model::topic::ESSENTIAL;
-use crate::model::wait_kind::WaitKind;
-use crate::model::{Model, TraceLevel};
-
-/// What a recording may hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// Switches between threads.
-    Switches,
-    /// Begins and ends of interrupts.
-    Interrupts,
-    /// Requests of block devices.
-    DiskRequests,
-    /// Packets of the network.
-    Packets,
-    /// System calls.
-    Calls,
-    /// The kernel's call stacks at switches.
-    KernelStacks,
-    /// Counters of control groups and of the machine.
-    Environment,
-}
-
-impl Need {
-    pub fn words(self) -> &'static str {
-        match self {
-            Need::Switches => "switches",
-            Need::Interrupts => "interrupts",
-            Need::DiskRequests => "disk requests",
-            Need::Packets => "packets",
-            Need::Calls => "system calls",
-            Need::KernelStacks => "the kernel's call stacks at switches",
-            Need::Environment => "counters of control groups (whyslow snapshot)",
-        }
-    }
-
-    fn is_in(self, recorded: &Recorded) -> bool {
-        let has = |event: &str| recorded.events.contains(event);
-        match self {
-            Need::Switches => has(ESSENTIAL),
-            Need::Interrupts => has("irq:irq_handler_entry") || has("irq:softirq_entry"),
-            Need::DiskRequests => has("block:block_rq_issue") && has("block:block_rq_complete"),
-            Need::Packets => has("net:net_dev_queue"),
-            Need::Calls => has("raw_syscalls:sys_enter"),
-            Need::KernelStacks => recorded.stacks.contains(&StackKind::KernelAtSwitches),
-            Need::Environment => has(ENVIRONMENT),
-        }
-    }
-
-    /// True if one of a model's traces has it; `None` where it is unknown what they recorded.
-    pub fn is_recorded(self, model: &Model) -> Option<bool> {
-        // The kernel has no part in archives of MPI runs.
-        let machines = model.traces.iter().filter(|trace| trace.level == TraceLevel::Machine);
-        let all: Option<Vec<&Recorded>> = machines.map(|trace| trace.recorded.as_ref()).collect();
-        all.filter(|all| !all.is_empty()).map(|all| all.into_iter().any(|recorded| self.is_in(recorded)))
-    }
-}
-
-/// A doubt about the first cause, in words that follow "No clear cause: ".
-type Doubt = fn(&Evidence<'_>, &Cause) -> Option<String>;
-
-/// A row of the table.
-pub struct Truth {
-    /// The kind of cause.
-    pub kind: WaitKind,
-    /// What looks the same.
-    pub alike: &'static str,
-    /// What excludes it: any of these.
-    pub excluded_by: &'static [Need],
-    /// A doubt of this kind alone.
-    doubt: Option<Doubt>,
-}
+use crate::model::Model;
+use crate::model::need::Need;
+use crate::model::wait_kind::{Alike, WaitKind};
 
 /// A quota counts where it caused so large a part of the time of another cause: a tenth.
 const QUOTA_PART: i64 = 10;
 
-const NONE: &str = "nothing else";
-
-/// The row of a kind; none of those of which the cause is unknown, which are places and need nothing.
-pub fn row(kind: WaitKind) -> Option<Truth> {
-    use Need::{Calls, DiskRequests, Environment, Interrupts, KernelStacks, Packets};
-    let (alike, excluded_by, doubt): (_, &'static [Need], Option<Doubt>) = match kind {
-        WaitKind::Cpu => ("interrupts that stretch it", &[Interrupts], Some(by_interrupts)),
-        WaitKind::Preempted => {
-            ("a CPU quota of the control group or a lower priority", &[KernelStacks, Environment], None)
-        }
-        WaitKind::Disk => {
-            ("the requests of others or a limit of the control group", &[DiskRequests, KernelStacks], None)
-        }
-        WaitKind::Network => ("a lost packet or a partner that waits itself", &[Packets], None),
-        WaitKind::Timer => ("an answer that did not come in time", &[Calls], None),
-        WaitKind::Thread => (
-            "an interrupt on the CPU of the thread that seems to end the wait, or work for others,",
-            &[Interrupts, DiskRequests],
-            Some(by_requests),
-        ),
-        WaitKind::Stopped => ("the freezer of the control group", &[KernelStacks], None),
-        WaitKind::Stolen => ("a paused machine, a hypervisor or interrupts that were off", &[Environment], None),
-        WaitKind::Throttled => ("a neighbour with the same period", &[KernelStacks, Environment], None),
-        WaitKind::Interrupted | WaitKind::Device | WaitKind::Ipi | WaitKind::User => (NONE, &[], None),
-        WaitKind::UnknownWait | WaitKind::UnknownState => return None,
-    };
-    Some(Truth { kind, alike, excluded_by, doubt })
-}
-
-/// The doubt of the table about a cause: that of its row, and those of all. A cause over several kinds is one function
-/// or thread, whatever the kinds are.
+/// The doubt about a cause: that of its kind alone, and those of all. A cause over several kinds is one function or
+/// thread, whatever the kinds are.
 pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
-    let row = cause.kind.and_then(row);
-    let is_place = row.is_none() && cause.kind.is_some();
-    let own = row.and_then(|row| row.doubt);
+    let is_place = cause.kind.is_some_and(|kind| kind.row().alike.is_none());
     let unseen = if is_place { None } else { by_switches(e) };
-    unseen.or_else(|| own.and_then(|doubt| doubt(e, cause))).or_else(|| by_others(e)).or_else(|| by_quota(e, cause))
+    let own = || match cause.kind? {
+        WaitKind::Cpu => by_interrupts(e, cause),
+        WaitKind::Thread => by_requests(e, cause),
+        _ => None,
+    };
+    unseen.or_else(own).or_else(|| by_others(e)).or_else(|| by_quota(e, cause))
 }
 
 /// Each kind needs switches. Without them calls and wake-ups show some of what threads did.
@@ -168,12 +72,12 @@ fn by_requests(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
 
 /// What the table says about a kind in a recording, in one sentence: `disk: the requests of others or a limit of the
 /// control group would show in disk requests (recorded)`. None where it is unknown what was recorded.
-pub fn sentence(truth: &Truth, model: &Model) -> Option<String> {
-    let Truth { kind, alike, excluded_by, .. } = truth;
+pub fn sentence(kind: WaitKind, model: &Model) -> Option<String> {
+    let Alike { what: alike, excluded_by } = kind.row().alike?;
     let name = kind.name();
     let mut found: Vec<String> = Vec::new();
     let mut has_any = false;
-    for need in *excluded_by {
+    for need in excluded_by {
         let is_recorded = need.is_recorded(model)?;
         has_any |= is_recorded;
         found.push(format!("{} ({})", need.words(), if is_recorded { "recorded" } else { "not recorded" }));
@@ -191,16 +95,9 @@ mod tests {
     use crate::base::ctx::Ctx;
     use crate::compare::scenario::ModelBuilder;
     use crate::compare::{ComparisonRequest, Verdict, compare};
-    use crate::model::TraceInfo;
-
-    #[test]
-    fn each_kind_that_can_be_an_answer_has_a_row() {
-        for kind in WaitKind::ALL {
-            let is_place = matches!(kind, WaitKind::UnknownWait | WaitKind::UnknownState);
-            assert_eq!(row(kind).is_none(), is_place, "{kind:?}");
-            assert!(row(kind).is_none_or(|row| row.kind == kind), "{kind:?}");
-        }
-    }
+    use crate::model::recorded::{ENVIRONMENT, Recorded};
+    use crate::model::topic::ESSENTIAL;
+    use crate::model::{TraceInfo, TraceLevel};
 
     /// The verdict on waits for a thread in `fsync`, in a recording of some events.
     fn verdict(thread: &str, events: &[&str]) -> (Verdict, Vec<String>) {
@@ -221,7 +118,10 @@ mod tests {
         let (label, level, span) = (String::new(), TraceLevel::Machine, Default::default());
         model.traces = vec![TraceInfo { label, level, span, recorded }];
         let verdict = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict;
-        (verdict, [WaitKind::Thread, WaitKind::Preempted].iter().filter_map(|k| sentence(&row(*k)?, &model)).collect())
+        (
+            verdict,
+            [WaitKind::Thread, WaitKind::Preempted].into_iter().filter_map(|kind| sentence(kind, &model)).collect(),
+        )
     }
 
     /// Twins: a thread of a program, which works for itself, and the journal; with requests and without.

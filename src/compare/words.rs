@@ -12,7 +12,7 @@ use super::{Cause, CausePart, Culprit};
 use crate::base::demangle::abbreviated;
 use crate::base::figure;
 use crate::event::kernel_thread;
-use crate::model::wait_kind::WaitKind;
+use crate::model::wait_kind::{WITHIN, WaitKind};
 use crate::model::{Model, TraceLevel};
 
 /// A cause as a phrase: `waiting in append_entry for thread journal of ledgerd, which ran expensive_flush`.
@@ -59,8 +59,6 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         (WaitKind::Preempted, Blame::NoThread) if named.manner == WaitManner::IdleExit => {
             "waiting for a CPU that was leaving its idle state".into()
         }
-        (WaitKind::Preempted, Blame::NoThread) => "waiting for a CPU".into(),
-        (WaitKind::Interrupted, _) => "paused while interrupt handlers ran".into(),
         (WaitKind::Disk, _) if matches!(named.manner, WaitManner::DiskIdle | WaitManner::DiskLimit) => {
             before_disk(named.manner, &within)
         }
@@ -85,14 +83,10 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         (WaitKind::Thread, Blame::One | Blame::Program) => format!("waiting{within} for {who}{ran}{also}"),
         (WaitKind::Thread, Blame::Several) => format!("waiting{within} for other {others}s, mostly {who}{ran}"),
         (WaitKind::Thread, Blame::NoThread) => format!("waiting{within} for an unknown {others}"),
-        (WaitKind::Device, _) => format!("waiting for a device{within}"),
-        (WaitKind::Ipi, _) => format!("waiting{within} for another CPU"),
-        (WaitKind::User, _) => format!("waiting for user input{within}"),
-        (WaitKind::UnknownWait, _) => format!("waiting{within} for something that the recording does not show"),
-        (WaitKind::UnknownState, _) => format!("running or waiting{within} (the recording does not show which)"),
         (WaitKind::Stopped, blame) => stopped(named.manner, named.sender.as_deref()) + &let_go_on(blame, &who),
         (WaitKind::Stolen, _) => cpu_paused(named.manner).into(),
         (WaitKind::Throttled, _) => throttled(named.quota.as_deref()),
+        (kind, _) => kind.row().phrase.replace(WITHIN, &within),
     }
 }
 
@@ -134,22 +128,10 @@ fn doing(activity: Option<WaitKind>, function: Option<&str>, manner: WaitManner)
     let within = function.map_or_else(String::new, |f| format!(" in {f}"));
     let did = match (activity, function) {
         (Some(WaitKind::Cpu), Some(f)) => format!("ran {f}"),
-        (None | Some(WaitKind::UnknownState), Some(f)) => format!("was in {f}"),
+        (None, Some(f)) => format!("was in {f}"),
         (None | Some(WaitKind::Cpu | WaitKind::UnknownState), None) => return String::new(),
-        (Some(WaitKind::Preempted), _) => format!("waited for a CPU{within}"),
-        (Some(WaitKind::Interrupted), _) => format!("was paused by interrupt handlers{within}"),
-        (Some(WaitKind::Disk), _) => format!("waited for the disk{within}"),
-        (Some(WaitKind::Network), _) => format!("waited for the network{within}"),
         (Some(WaitKind::Timer), _) if manner == WaitManner::TimedOut => format!("waited{within} until it timed out"),
-        (Some(WaitKind::Timer), _) => format!("slept{within}"),
-        (Some(WaitKind::Thread), _) => format!("waited for another thread{within}"),
-        (Some(WaitKind::Device), _) => format!("waited for a device{within}"),
-        (Some(WaitKind::Ipi), _) => format!("waited for another CPU{within}"),
-        (Some(WaitKind::User), _) => format!("waited for user input{within}"),
-        (Some(WaitKind::Stopped), _) => format!("was stopped{within}"),
-        (Some(WaitKind::Stolen), _) => format!("was paused with its CPU{within}"),
-        (Some(WaitKind::Throttled), _) => format!("was held back by a CPU quota{within}"),
-        (Some(WaitKind::UnknownWait), _) => format!("waited{within} for something that the recording does not show"),
+        (Some(kind), _) => kind.row().past.replace(WITHIN, &within),
     };
     format!(", which {did}")
 }

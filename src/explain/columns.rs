@@ -56,7 +56,7 @@ impl MetricColumns {
             Metric::CpuKhz,
             Metric::Trace,
         ];
-        let times = WaitKind::ALL.into_iter().filter(|kind| kind.has_metric()).map(Metric::Time);
+        let times = WaitKind::ALL.into_iter().filter(|kind| kind.row().has_metric).map(Metric::Time);
         let metrics = [Metric::Duration, Metric::Start].into_iter().chain(times).chain(other);
         let fixed = metrics.map(|metric| Column { metric, values: ColumnValues::default() }).collect();
         let counter = |name| {
@@ -90,7 +90,7 @@ impl MetricColumns {
     ) {
         let NewExecution { spent, kind, error, trace } = new;
         let time = |kind: WaitKind| spent.get(kind as usize).map_or(0, |ns| *ns as i64);
-        let other = WaitKind::ALL.into_iter().filter(|kind| !kind.has_metric()).map(time).sum();
+        let other = WaitKind::ALL.into_iter().filter(|kind| !kind.row().has_metric).map(time).sum();
         for column in &mut self.fixed {
             column.values.push(match &column.metric {
                 Metric::Duration => execution.span.len(),

@@ -128,7 +128,7 @@ impl ContextNames<'_> {
             OutlineStep::Process(name) => vec![Frame { kind: FrameKind::Process, name: shown(name) }],
             OutlineStep::Thread(spent, name) => vec![Frame { kind: FrameKind::Thread(spent), name: shown(name) }],
             OutlineStep::Wait(spent, what) => {
-                let text = what.map_or(wait_name(spent), |what| self.dictionary.timeline.names().get(what));
+                let text = what.map_or(spent.row().frame, |what| self.dictionary.timeline.names().get(what));
                 vec![Frame { kind: FrameKind::Wait(spent), name: self.names.intern(text) }]
             }
             OutlineStep::Named(spent, text) => {
@@ -238,27 +238,6 @@ fn quota(total: &QuotaTotal) -> String {
     let times = figure::plural(total.times, "time");
     let (quota, period) = (time(total.quota.quota), time(total.quota.period));
     format!("{QUOTA}{quota} per {period}, throttled {times} for {}", time(total.time))
-}
-
-/// The name of a wait of which only the kind is known.
-fn wait_name(spent: WaitKind) -> &'static str {
-    match spent {
-        WaitKind::Cpu => "running",
-        WaitKind::Preempted => "preempted",
-        WaitKind::Interrupted => "interrupted",
-        WaitKind::Disk => "block device",
-        WaitKind::Network => "network",
-        WaitKind::Timer => "timer",
-        WaitKind::Thread => "blocked",
-        WaitKind::Device => "device",
-        WaitKind::Ipi => "inter-processor interrupt",
-        WaitKind::User => "user input",
-        WaitKind::UnknownWait => "unknown",
-        WaitKind::UnknownState => "ran or waited",
-        WaitKind::Stopped => "stopped",
-        WaitKind::Stolen => "stolen",
-        WaitKind::Throttled => "throttled",
-    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use crate::model::execution::ContextTime;
 use crate::model::metric::Metric;
 use crate::model::propagation::{PropagationPath, PropagationStep};
 use crate::model::settings::{FEWEST_EXECUTIONS, PatternVerdict, Settings};
-use crate::model::wait_kind::WaitKind;
+use crate::model::wait_kind::{WITHIN, WaitKind};
 use crate::state::timeline::ThreadId;
 use foldhash::HashMap;
 use std::cmp::Reverse;
@@ -256,16 +256,16 @@ impl Delayed<'_> {
         }
         let named = Activity::of(self.model, &leaves, hop);
         let (kind, word) = match chain.link {
-            ChainLink::Process(_) | ChainLink::Thread(..) => (EventKind::Running, "running"),
-            ChainLink::Wait(WaitKind::Preempted, _) => (EventKind::Runnable, "waiting for a CPU"),
-            ChainLink::Wait(WaitKind::Throttled, _) => (EventKind::Runnable, "held back by a CPU quota"),
-            ChainLink::Wait(WaitKind::Interrupted, _) => (EventKind::Running, "running"),
+            ChainLink::Process(_) | ChainLink::Thread(..) => (EventKind::Running, "running".into()),
+            ChainLink::Wait(WaitKind::Preempted, _) => (EventKind::Runnable, "waiting for a CPU".into()),
+            ChainLink::Wait(WaitKind::Throttled, _) => (EventKind::Runnable, "held back by a CPU quota".into()),
+            ChainLink::Wait(WaitKind::Interrupted, _) => (EventKind::Running, "running".into()),
             ChainLink::Wait(spent, _) => (EventKind::Wait, waiting_for(spent)),
         };
         let step = PropagationStep {
             excess_ns: delay.excess_ns,
             reference_ns: delay.reference_ns,
-            ..self.step(kind, id, span, &named, word)?
+            ..self.step(kind, id, span, &named, &word)?
         };
         let ChainLink::Wait(WaitKind::Interrupted, name) = chain.link else { return Some((vec![step], named)) };
         let name = self.model.names.get(name);
@@ -301,17 +301,13 @@ impl Delayed<'_> {
 }
 
 /// A wait of which no system call is known.
-fn waiting_for(spent: WaitKind) -> &'static str {
+fn waiting_for(spent: WaitKind) -> String {
     match spent {
-        WaitKind::Timer => "sleeping",
-        WaitKind::Disk => "waiting for the disk",
-        WaitKind::Network => "waiting for the network",
-        WaitKind::Device => "waiting for a device",
-        WaitKind::Ipi => "waiting for another CPU",
-        WaitKind::User => "waiting for input",
-        WaitKind::Stopped => "stopped",
-        WaitKind::Stolen => "paused with its CPU",
-        _ => "waiting for something that was not recorded",
+        WaitKind::User => "waiting for input".to_owned(),
+        WaitKind::Cpu | WaitKind::Thread | WaitKind::UnknownWait | WaitKind::UnknownState => {
+            "waiting for something that was not recorded".to_owned()
+        }
+        kind => kind.row().phrase.replace(WITHIN, ""),
     }
 }
 

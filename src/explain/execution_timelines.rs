@@ -20,7 +20,7 @@ use crate::model::execution_timeline::{
 };
 use crate::model::wait_kind::WaitKind;
 use crate::state::questions::Asker;
-use crate::state::timeline::{SegmentKind, ThreadId, Timeline, known_cpu};
+use crate::state::timeline::{ThreadId, Timeline, known_cpu};
 use foldhash::HashMap;
 
 /// The tables that name threads.
@@ -151,9 +151,9 @@ impl Drawing<'_> {
             let Some(segment) = path.peek() else { break };
             let state = match self.inputs.contexts.frame(*context).kind {
                 FrameKind::Wait(kind @ (WaitKind::Stolen | WaitKind::Throttled)) => kind,
-                _ => state(segment.kind),
+                _ => segment.kind.wait_kind(),
             };
-            let cpu = known_cpu(segment.cpu).filter(|_| has_cpu(segment.kind));
+            let cpu = known_cpu(segment.cpu).filter(|_| segment.kind.has_cpu());
             let thread = self.lanes.get(&segment.thread).copied().unwrap_or(0);
             let ns = *ns as i64;
             match self.drawn.segments.last_mut() {
@@ -221,27 +221,4 @@ impl Drawing<'_> {
             result: None,
         }));
     }
-}
-
-/// The state of a thread during a segment of the path.
-fn state(kind: SegmentKind) -> WaitKind {
-    match kind {
-        SegmentKind::Running => WaitKind::Cpu,
-        SegmentKind::Interrupted => WaitKind::Interrupted,
-        SegmentKind::Preempted => WaitKind::Preempted,
-        SegmentKind::Blocked => WaitKind::UnknownWait,
-        SegmentKind::Timer => WaitKind::Timer,
-        SegmentKind::Disk => WaitKind::Disk,
-        SegmentKind::Network => WaitKind::Network,
-        SegmentKind::UserInput => WaitKind::User,
-        SegmentKind::Ipi => WaitKind::Ipi,
-        SegmentKind::Device => WaitKind::Device,
-        SegmentKind::Stopped => WaitKind::Stopped,
-        SegmentKind::Unknown => WaitKind::UnknownState,
-    }
-}
-
-/// True for the states of a thread that is on a CPU or in its run queue.
-fn has_cpu(kind: SegmentKind) -> bool {
-    matches!(kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted)
 }

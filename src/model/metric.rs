@@ -117,7 +117,7 @@ impl Metric {
     /// Those that every recording may have.
     pub fn known() -> Vec<Metric> {
         let mut all = vec![Metric::Duration, Metric::Start];
-        all.extend(WaitKind::ALL.into_iter().filter(|kind| kind.has_metric()).map(Metric::Time));
+        all.extend(WaitKind::ALL.into_iter().filter(|kind| kind.row().has_metric).map(Metric::Time));
         all.extend([Metric::Other, Metric::Syscalls, Metric::PageFaults, Metric::BytesRead, Metric::BytesWritten]);
         all.extend([
             Metric::Threads,

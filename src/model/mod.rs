@@ -24,6 +24,7 @@ pub mod histogram;
 pub mod history;
 pub mod join;
 pub mod metric;
+pub mod need;
 pub mod overview;
 mod platforms;
 pub mod profile;

@@ -10,39 +10,11 @@ use crate::event::host::HostId;
 use crate::event::kernel_thread::{self, KTHREADD};
 use crate::event::kind::Event;
 use crate::event::stack::{OptionalWeight, RawStackId, StackOrigin};
+pub use crate::model::wait_kind::SegmentKind;
 
 crate::base::names::handle! {
     /// A thread instance: `(host, tid, generation)`; an idle task is `(host, 0, cpu)`.
     ThreadId,
-}
-
-/// The state of a thread during a segment; for a wait, its cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SegmentKind {
-    /// On a CPU, in its own code or in system calls.
-    Running,
-    /// On a CPU that ran interrupt handlers instead.
-    Interrupted,
-    /// Runnable, not running.
-    Preempted,
-    /// Waited for another thread (`waker`); the cause is unknown where there is no waker.
-    Blocked,
-    /// Waited for a timer.
-    Timer,
-    /// Waited for a block device.
-    Disk,
-    /// Waited for a packet (`waker`: the sender, where matched).
-    Network,
-    /// Waited for user input (keyboard, mouse).
-    UserInput,
-    /// Woken by an inter-processor interrupt.
-    Ipi,
-    /// Woken by a device's interrupt (`qualifier` names it).
-    Device,
-    /// Nothing is known.
-    Unknown,
-    /// Stopped by a signal or a tracer (`qualifier`), until a thread (`waker`) let it go on.
-    Stopped,
 }
 
 /// The longest time that a wake-up of an idle CPU takes, also from its deepest rest and in a virtual machine, in ns: a

@@ -7,7 +7,6 @@
 use crate::base::clean;
 use crate::base::time::Ns;
 use crate::model::execution_timeline::{ExecutionTimeline, TimelineThread};
-use crate::model::metric::RUNNABLE;
 use crate::model::wait_kind::WaitKind;
 use std::ops::Range;
 
@@ -28,44 +27,12 @@ const KINDS: usize = WaitKind::ALL.len() + 1;
 
 /// The letter of a state.
 pub fn letter(state: WaitKind) -> char {
-    match state {
-        WaitKind::Cpu => 'R',
-        WaitKind::Preempted => 'r',
-        WaitKind::Interrupted => 'i',
-        WaitKind::Disk => 'D',
-        WaitKind::Network => 'N',
-        WaitKind::Timer => 'T',
-        WaitKind::Thread => 'w',
-        WaitKind::Device => 'V',
-        WaitKind::Ipi => 'I',
-        WaitKind::User => 'U',
-        WaitKind::UnknownWait => 'b',
-        WaitKind::UnknownState => '?',
-        WaitKind::Stopped => 'S',
-        WaitKind::Stolen => 'X',
-        WaitKind::Throttled => 'Q',
-    }
+    state.row().letter
 }
 
 /// A state in words.
 pub fn state_name(state: WaitKind) -> &'static str {
-    match state {
-        WaitKind::Cpu => "running",
-        WaitKind::Preempted => RUNNABLE,
-        WaitKind::Interrupted => "interrupted",
-        WaitKind::Disk => "disk",
-        WaitKind::Network => "network",
-        WaitKind::Timer => "timer",
-        WaitKind::Thread => "waits for a thread",
-        WaitKind::Device => "device",
-        WaitKind::Ipi => "ipi",
-        WaitKind::User => "user input",
-        WaitKind::UnknownWait => "blocked, waker unknown",
-        WaitKind::UnknownState => "unknown",
-        WaitKind::Stopped => "stopped",
-        WaitKind::Stolen => "CPU paused",
-        WaitKind::Throttled => "held back by a quota",
-    }
+    state.row().state
 }
 
 /// A thread with its id; once where its name has the id.

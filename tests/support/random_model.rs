@@ -75,7 +75,7 @@ pub fn model(executions: usize, seed: u64) -> Model {
                 Metric::Duration => duration,
                 Metric::Start => at - model.origin,
                 Metric::Time(s) => of(&|k| k == *s),
-                Metric::Other => of(&|k| !k.has_metric()),
+                Metric::Other => of(&|k| !k.row().has_metric),
                 Metric::Syscalls => 3 + random.below(5) as i64,
                 Metric::BytesRead => read,
                 Metric::Trace => label,

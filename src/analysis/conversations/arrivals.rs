@@ -145,7 +145,7 @@ impl<'r> Arrivals<'r> {
     fn handed_over(&mut self, thread: usize, since: Timestamp, until: Timestamp, from: Descriptor) -> Option<Arrival> {
         let segments = &mut self.threads.get_mut(thread)?.segments;
         let mut segment = segments.first_after(until.saturating_sub(1))?;
-        while !is_wait(segment.kind) {
+        while !segment.kind.is_wait() {
             segment = segments.previous_row().filter(|segment| segment.span.end > since)?;
         }
         let waker = segment.waker.filter(|_| segment.span.end > since && segment.span.end <= until)?;
@@ -181,18 +181,13 @@ impl ThreadArrivals<'_> {
     }
 }
 
-/// True for a state in which a thread waits.
-fn is_wait(kind: SegmentKind) -> bool {
-    !matches!(kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted | SegmentKind::Unknown)
-}
-
 /// How the last wait of a thread inside of a call ended.
 fn wake_up(segments: &mut RowCursor<'_, Segment>, call: Span) -> WakeUp {
     let mut last = segments.first_after(call.end.saturating_sub(1));
     while let Some(segment) = last.filter(|segment| segment.span.end > call.start) {
         match segment.kind {
             SegmentKind::Unknown => return WakeUp::Unknown,
-            kind if is_wait(kind) => return WakeUp::At(segment.span.end.min(call.end), segment.waker),
+            kind if kind.is_wait() => return WakeUp::At(segment.span.end.min(call.end), segment.waker),
             _ => last = segments.previous_row(),
         }
     }

@@ -30,7 +30,7 @@ impl Placement<'_> {
         let mut segments = self.reader.segments(self.id);
         let (mut waits, mut end) = (false, None);
         let mut off = segments.first_after(sample.time);
-        while let Some(segment) = off.filter(|segment| !on_cpu(segment.kind)) {
+        while let Some(segment) = off.filter(|segment| !segment.kind.is_on_cpu()) {
             waits |= segment.kind != SegmentKind::Preempted;
             end = Some(segment.span.end);
             off = segments.next_row();
@@ -64,7 +64,9 @@ impl Placement<'_> {
         }
         let middle = a.time + (b.time - a.time) / 2;
         match self.reader.segments(self.id).first_after(middle) {
-            Some(e) if !on_cpu(e.kind) && e.span.contains(middle) && a.time <= e.span.start && e.span.end <= b.time => {
+            Some(e)
+                if !e.kind.is_on_cpu() && e.span.contains(middle) && a.time <= e.span.start && e.span.end <= b.time =>
+            {
                 if e.span.start - a.time <= b.time - e.span.end {
                     e.span.end
                 } else {
@@ -83,7 +85,7 @@ impl Placement<'_> {
         }
         for e in self.reader.segments(self.id).within(Span::new(t, end)) {
             let part = e.span.clip(Span::new(t, end));
-            if on_cpu(e.kind) {
+            if e.kind.is_on_cpu() {
                 if part.len() > left {
                     return part.start + left;
                 }
@@ -103,7 +105,7 @@ impl Placement<'_> {
         let mut before = segments.last_begun(t.saturating_sub(1));
         while let Some(e) = before.filter(|e| e.span.end > start) {
             let part = e.span.clip(Span::new(start, t));
-            if on_cpu(e.kind) {
+            if e.kind.is_on_cpu() {
                 if part.len() > left {
                     return part.end - left;
                 }
@@ -113,8 +115,4 @@ impl Placement<'_> {
         }
         start
     }
-}
-
-fn on_cpu(kind: SegmentKind) -> bool {
-    matches!(kind, SegmentKind::Running | SegmentKind::Interrupted)
 }

@@ -26,7 +26,7 @@ fn follows(model: &Model, by_kind: &[ByKind], metric: &Metric) -> Option<Vec<i64
         Metric::Elapsed => elapsed::values(model),
         Metric::Time(s) => Some(by_kind.iter().map(|times| times[*s as usize]).collect()),
         Metric::Other => {
-            let others = WaitKind::ALL.into_iter().filter(|kind| !kind.has_metric());
+            let others = WaitKind::ALL.into_iter().filter(|kind| !kind.row().has_metric);
             Some(by_kind.iter().map(|times| others.clone().map(|kind| times[kind as usize]).sum()).collect())
         }
         Metric::Trace => {

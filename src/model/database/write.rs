@@ -227,7 +227,7 @@ fn write_contexts(contexts: &Contexts, pack: &mut Pack) -> usize {
     contexts.len()
 }
 
-/// A frame kind as a number; kinds of time as in [`WaitKind::ALL`](crate::model::wait_kind::WaitKind::ALL).
+/// A frame kind as a number; kinds of time as in `WaitKind::ALL`.
 fn frame_code(kind: FrameKind) -> u64 {
     match kind {
         FrameKind::Process => 0,

@@ -34,37 +34,11 @@ use std::fmt::Write;
 use std::ops::Range;
 
 /// Names of the states of a thread.
-pub const STATES: &[&str] = &[
-    "running",
-    "interrupted",
-    "preempted",
-    "blocked",
-    "timer",
-    "disk",
-    "network",
-    "user input",
-    "ipi",
-    "device",
-    "stopped",
-];
+pub const STATES: &[&str] = SegmentKind::NAMES;
 
 /// The state of a segment; `None` where it is unknown.
 pub(super) fn state(kind: SegmentKind) -> Option<StateValue> {
-    let code = match kind {
-        SegmentKind::Running => 0,
-        SegmentKind::Interrupted => 1,
-        SegmentKind::Preempted => 2,
-        SegmentKind::Blocked => 3,
-        SegmentKind::Timer => 4,
-        SegmentKind::Disk => 5,
-        SegmentKind::Network => 6,
-        SegmentKind::UserInput => 7,
-        SegmentKind::Ipi => 8,
-        SegmentKind::Device => 9,
-        SegmentKind::Stopped => 10,
-        SegmentKind::Unknown => return None,
-    };
-    Some(StateValue::Code(code))
+    (kind != SegmentKind::Unknown).then_some(StateValue::Code(kind as u16))
 }
 
 /// The attributes of the instances of one tid, and these threads.

@@ -117,16 +117,9 @@ impl Machine {
     }
 }
 
-/// True for a thread that waits: it is neither on a CPU nor runnable, and not stopped.
+/// True for a thread that waits and is not stopped.
 fn is_wait(kind: SegmentKind) -> bool {
-    !matches!(
-        kind,
-        SegmentKind::Running
-            | SegmentKind::Interrupted
-            | SegmentKind::Preempted
-            | SegmentKind::Stopped
-            | SegmentKind::Unknown
-    )
+    kind.is_wait() && kind != SegmentKind::Stopped
 }
 
 /// The start of the first wait of a thread, or of the first segment that may be one, since `before`: threads wait in

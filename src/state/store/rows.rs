@@ -13,23 +13,9 @@ use crate::state::timeline::{
     StackChange, StackSample, ThreadId, Waker,
 };
 
-/// Kinds of segments by number.
-const KINDS: [SegmentKind; 12] = [
-    SegmentKind::Running,
-    SegmentKind::Interrupted,
-    SegmentKind::Preempted,
-    SegmentKind::Blocked,
-    SegmentKind::Timer,
-    SegmentKind::Disk,
-    SegmentKind::Network,
-    SegmentKind::UserInput,
-    SegmentKind::Ipi,
-    SegmentKind::Device,
-    SegmentKind::Unknown,
-    SegmentKind::Stopped,
-];
 /// Bits of the number of a kind; the CPU is above.
 const KIND_BITS: u32 = 4;
+const _: () = assert!(SegmentKind::ALL.len() <= 1 << KIND_BITS);
 
 /// Origins of stack samples by number.
 const ORIGINS: [StackOrigin; 7] = [
@@ -88,7 +74,7 @@ impl StoredRow for Segment {
             Waker { thread: ThreadId::from_raw(thread.wrapping_sub(1) as u32), at: back_by(span.end, field(3)) };
         Segment {
             span,
-            kind: KINDS.get(kind as usize & ((1 << KIND_BITS) - 1)).copied().unwrap_or(SegmentKind::Unknown),
+            kind: SegmentKind::ALL.get(kind as usize & ((1 << KIND_BITS) - 1)).copied().unwrap_or(SegmentKind::Unknown),
             waker: (thread != 0).then_some(waker),
             qualifier: present(field(1)).map(NameId::from_raw),
             cpu: (kind >> KIND_BITS) as u32,
@@ -321,7 +307,7 @@ mod tests {
 
     #[test]
     fn numbers_are_positions() {
-        assert!((0..).zip(KINDS).all(|(at, kind)| kind as usize == at));
+        assert!((0..).zip(SegmentKind::ALL).all(|(at, kind)| kind as usize == at));
         assert!((0..).zip(ORIGINS).all(|(at, origin)| origin as usize == at));
     }
 }

@@ -68,7 +68,7 @@ fn write(model: &Model, executions: &[DrawnExecution<'_>], out: &mut String) -> 
     for state in WaitKind::ALL.into_iter().filter(|state| states.contains(&(*state as usize))) {
         let name = lanes::state_name(state);
         let y = height - ROW + 4;
-        writeln!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"12\" height=\"12\" fill=\"{}\"/>", colour(state))?;
+        writeln!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"12\" height=\"12\" fill=\"{}\"/>", state.row().colour)?;
         writeln!(out, "<text x=\"{}\" y=\"{}\">{name}</text>", x + 16, y + 11)?;
         x += 34 + name.len() * 7;
     }
@@ -116,7 +116,7 @@ fn write_execution(
                 LaneCell::Waits => Some("#eeeeee"),
                 LaneCell::State(state) => {
                     states.insert(state as usize);
-                    Some(colour(state))
+                    Some(state.row().colour)
                 }
             };
             if let Some(fill) = fill {
@@ -169,26 +169,6 @@ fn tooltip(
         LaneCell::Waits | LaneCell::Empty => "waits for another thread shown here".to_owned(),
     };
     format!("{thread}: {what}\nfrom {at} on, {length}")
-}
-
-fn colour(state: WaitKind) -> &'static str {
-    match state {
-        WaitKind::Cpu => "#4c9a52",
-        WaitKind::Preempted => "#e0a030",
-        WaitKind::Interrupted => "#a0522d",
-        WaitKind::Disk => "#8e44ad",
-        WaitKind::Network => "#2980b9",
-        WaitKind::Timer => "#7f8c8d",
-        WaitKind::Thread => "#c0392b",
-        WaitKind::Device => "#16a085",
-        WaitKind::Ipi => "#d35400",
-        WaitKind::User => "#bdc3c7",
-        WaitKind::UnknownWait => "#d98880",
-        WaitKind::UnknownState => "#cccccc",
-        WaitKind::Stopped => "#5d4037",
-        WaitKind::Stolen => "#212f3c",
-        WaitKind::Throttled => "#b9770e",
-    }
 }
 
 #[cfg(test)]

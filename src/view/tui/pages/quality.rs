@@ -116,7 +116,7 @@ fn question_asked(app: &App, model: &Model) -> Option<String> {
 /// For the kinds of the causes that were found: what looks the same, and what excludes that.
 fn alike(comparison: &Comparison, model: &Model) -> Vec<String> {
     let kinds: BTreeSet<WaitKind> = comparison.causes.iter().filter_map(|cause| cause.kind).collect();
-    kinds.into_iter().filter_map(|kind| truth::sentence(&truth::row(kind)?, model)).collect()
+    kinds.into_iter().filter_map(|kind| truth::sentence(kind, model)).collect()
 }
 
 /// The questions that the recording cannot answer, and the commands that record the answers.

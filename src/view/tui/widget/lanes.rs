@@ -45,21 +45,8 @@ pub struct Lanes<'a> {
 
 /// The style of a state.
 pub fn scope(state: WaitKind) -> StyleScope {
-    match state {
-        WaitKind::Cpu => StyleScope::StateRunning,
-        WaitKind::Preempted | WaitKind::Throttled => StyleScope::StateRunnable,
-        WaitKind::Interrupted | WaitKind::Stolen => StyleScope::StateInterrupted,
-        WaitKind::Disk => StyleScope::StateDisk,
-        WaitKind::Network => StyleScope::StateNetwork,
-        WaitKind::Timer => StyleScope::StateTimer,
-        WaitKind::UnknownState => StyleScope::StateUnknown,
-        WaitKind::Thread
-        | WaitKind::Device
-        | WaitKind::Ipi
-        | WaitKind::User
-        | WaitKind::UnknownWait
-        | WaitKind::Stopped => StyleScope::StateOther,
-    }
+    let named = |scope: &&StyleScope| scope.name() == state.row().style;
+    StyleScope::ALL.iter().find(named).copied().unwrap_or(StyleScope::StateOther)
 }
 
 impl Lanes<'_> {
