@@ -60,7 +60,7 @@ fn accounts(path: &Path, workers: usize) -> Option<Accounts> {
         Opened::Traces(sources) => {
             checked.extend(sources.iter().map(|source| account::of_source(source, &ctx).unwrap()));
             sources.iter().for_each(|source| notices.merge(&source.trace.notices()));
-            sources.first()?.trace.format()
+            sources.first()?.trace.version()
         }
         Opened::Otf2(archives) => {
             for one in &archives {

@@ -424,7 +424,7 @@ fn kernel_symbols_beside_a_recording_are_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("perf.data");
     std::fs::copy(fixture("switch.data"), &data).unwrap();
-    let symbols = || open(&data).unwrap()[0].trace.kernel_symbols().map(<[u8]>::to_vec);
+    let symbols = || open(&data).unwrap()[0].trace.code().kernel_symbols.map(<[u8]>::to_vec);
     assert_eq!(symbols(), None);
     let text = b"ffffffff81000000 T _text\n";
     std::fs::write(folder.path().join("kallsyms"), text).unwrap();

@@ -94,6 +94,15 @@ fn without_preamble(metadata: &[u8]) -> Vec<u8> {
     metadata[second..].to_vec()
 }
 
+/// The recordings in a folder, by name.
+fn below(folder: &str) -> Vec<Vec<u8>> {
+    let entries = fs::read_dir(root().join(folder)).expect(folder);
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect(folder).path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending != "md" && ending != "py"));
+    paths.sort();
+    paths.into_iter().map(|path| fs::read(path).expect(folder)).collect()
+}
+
 /// The first inputs of a target.
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     let texts = |all: &[&str]| all.iter().map(|t| t.as_bytes().to_vec()).collect();
@@ -111,9 +120,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "schema_and_packet" => of_cases(|c| Some([&c.metadata[..], &[0], &c.stream].concat())).collect(),
         "perf_data" => recorded(&["zstd.data", "pipe.data", "overwrite.data"]),
         "trace_dat" => recorded(&["v7.dat"]),
-        "translated" => ["dtrace.txt", "xperf.csv", "tracerpt.csv", "perfetto.pftrace"]
-            .map(|name| read(&format!("fixtures/other-platforms/{name}")))
-            .to_vec(),
+        "translated" => below("fixtures/other-platforms"),
         "script" => vec![
             read("fixtures/texts/profile.txt"),
             b"app 5/6 [001] 1.000000: sched:sched_switch: prev_comm=app prev_pid=6 prev_prio=120 prev_state=S ==> \

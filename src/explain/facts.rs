@@ -30,7 +30,7 @@ fn trace_facts(source: &Source) -> TraceFacts {
     let clock = trace.clock_uuid().map(|uuid| format!("{} {uuid}", trace.clock_name().unwrap_or("clock")));
     TraceFacts {
         path: source.label.clone() + &below,
-        format: trace.format(),
+        format: trace.version(),
         begin: packets().filter_map(|p| p.begin).min(),
         end: packets().filter_map(|p| p.end).max(),
         streams: trace.streams().len() as u64,

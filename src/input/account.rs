@@ -6,7 +6,6 @@
 //! events for answers counts nothing but what it skips.
 
 use super::count;
-use super::trace::Trace;
 use super::{Source, otf2};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
@@ -90,12 +89,7 @@ pub struct CheckedAccount {
 
 /// Account for the records of a trace. Cost: reading it three times.
 pub fn of_source(source: &Source, ctx: &Ctx) -> Result<CheckedAccount, Cancelled> {
-    let account = match &source.trace {
-        Trace::Ctf(trace) => trace.account(ctx)?,
-        Trace::Perf(trace) => trace.account(ctx)?,
-        Trace::Ftrace(trace) => trace.account(ctx)?,
-        Trace::Translated(trace) => trace.storage().account().clone(),
-    };
+    let account = source.trace.account(ctx)?;
     let (counts, notices) = count::count(std::slice::from_ref(source), ctx)?;
     let broken = account.broken(counts.events, &notices);
     Ok(CheckedAccount { account, broken })

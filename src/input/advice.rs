@@ -5,7 +5,7 @@
 
 use super::error::Unreadable;
 use super::foreign::{self, ForeignFormat};
-use super::search;
+use super::{formats, search};
 use crate::base::mapped;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -71,10 +71,7 @@ pub enum NotARecording {
         remedy: &'static str,
     },
     /// Any other file.
-    #[error(
-        "not a recording; name a CTF trace directory, an OTF2 archive, a perf.data, a trace.dat, text of \
-         `perf script`, folded stacks, a Firefox profile, or a file of DTrace, ETW, Perfetto or Chrome JSON"
-    )]
+    #[error("not a recording; name {}", formats::listed())]
     OtherFile,
     /// A folder without recordings.
     #[error(

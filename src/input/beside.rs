@@ -35,7 +35,7 @@ pub(super) fn open(sources: &mut Vec<Source>, pending: Vec<PendingSpans>, ctx: &
         let same = |source: &&Source| source.labelled == labelled && (!labelled || source.label == label);
         let kernels = kernels(sources.iter().filter(same), &file.threads(), ctx)?;
         let trace = if kernels.is_empty() { file.alone() } else { file.beside(&kernels)? };
-        let trace = Trace::Translated(trace);
+        let trace = Trace::new(trace);
         opened.push((position, Source { label, labelled, name: String::new(), trace, environment: None }));
     }
     for (before, (position, source)) in opened.into_iter().enumerate() {

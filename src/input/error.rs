@@ -5,10 +5,6 @@
 
 use super::advice::NotARecording;
 use super::ctf::MetadataFileError;
-use super::ftrace::TraceDatError;
-use super::otf2::ArchiveError;
-use super::perf::PerfDataError;
-use super::translated::TranslationError;
 use crate::base::ctx::Cancelled;
 use crate::base::notice::Notice;
 use std::io;
@@ -64,16 +60,9 @@ pub enum Unreadable {
     /// The metadata of a CTF trace.
     #[error("{0}")]
     Metadata(Arc<MetadataFileError>),
+    /// It contradicts its format, or nothing of it is of use.
     #[error("{0}")]
-    PerfData(PerfDataError),
-    #[error("{0}")]
-    TraceDat(TraceDatError),
-    /// An OTF2 archive.
-    #[error("{0}")]
-    Archive(ArchiveError),
-    /// A recording of another platform.
-    #[error("{0}")]
-    Translation(TranslationError),
+    Format(Box<dyn FormatError>),
 }
 
 impl Unreadable {
@@ -89,27 +78,12 @@ impl From<io::Error> for Unreadable {
     }
 }
 
-impl From<PerfDataError> for Unreadable {
-    fn from(error: PerfDataError) -> Self {
-        Unreadable::PerfData(error)
-    }
-}
+/// The error of a format.
+pub trait FormatError: std::error::Error + Send + Sync + 'static {}
 
-impl From<TraceDatError> for Unreadable {
-    fn from(error: TraceDatError) -> Self {
-        Unreadable::TraceDat(error)
-    }
-}
-
-impl From<TranslationError> for Unreadable {
-    fn from(error: TranslationError) -> Self {
-        Unreadable::Translation(error)
-    }
-}
-
-impl From<ArchiveError> for Unreadable {
-    fn from(error: ArchiveError) -> Self {
-        Unreadable::Archive(error)
+impl<E: FormatError> From<E> for Unreadable {
+    fn from(error: E) -> Self {
+        Unreadable::Format(Box::new(error))
     }
 }
 

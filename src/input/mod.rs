@@ -13,6 +13,7 @@ pub mod ctf;
 mod environment;
 mod error;
 mod foreign;
+mod formats;
 pub mod ftrace;
 pub mod otf2;
 pub mod perf;
@@ -32,6 +33,7 @@ use beside::PendingSpans;
 use error::LeftOut;
 pub use error::{OpenError, Unreadable};
 use foldhash::HashMap;
+use formats::{InputFormat, NamedFile, OpenedBy, OpenedFile};
 use plain::PlainFile;
 use search::OnlyRecording;
 use std::ffi::OsStr;
@@ -39,8 +41,8 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use trace::FormatTrace;
 pub use trace::Trace;
-use translated::{TranslatedFormat, TranslatedInput};
 
 /// A path that the user gave, with an optional label (`LABEL=PATH`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,17 +79,11 @@ impl Argument {
 
     /// The perf.data, trace.dat or OTF2 archive in the folder that was named, where that is the only recording in it.
     pub fn located(self) -> Argument {
-        let is_other = || self.is_archive() || Kind::of(&self.path) != Kind::Ctf;
-        let is_searched = self.path.is_dir() && !is_other();
+        let is_searched = self.path.is_dir() && InputFormat::at(&self.path).is_none_or(InputFormat::is_folder);
         match is_searched.then(|| search::only_recording_in(&self.path)).flatten() {
             Some(OnlyRecording { path, unopened }) => Argument { path, unopened, ..self },
             None => self,
         }
-    }
-
-    /// An OTF2 anchor file, or a folder that holds one and is no CTF trace.
-    fn is_archive(&self) -> bool {
-        !self.path.join("metadata").exists() && otf2::find(&self.path).is_some()
     }
 }
 
@@ -187,20 +183,20 @@ struct NamedArgument {
 fn open_plain(arguments: &[NamedArgument], depth: ctf::OpenDepth, ctx: &Ctx) -> Result<Opened, OpenError> {
     let names: Vec<&NamedArgument> = arguments.iter().collect();
     let arguments: Vec<&Argument> = arguments.iter().map(|named| &named.argument).collect();
-    if arguments.iter().any(|argument| argument.is_archive()) {
-        if let Some(other) = arguments.iter().find(|a| !a.is_archive()) {
+    let formats: Vec<Option<&InputFormat>> = arguments.iter().map(|argument| InputFormat::at(&argument.path)).collect();
+    let is_archive =
+        |format: &Option<&InputFormat>| format.is_some_and(|format| matches!(format.opened_by, OpenedBy::Otf2));
+    if formats.iter().any(is_archive) {
+        if let Some(other) = formats.iter().position(|format| !is_archive(format)).and_then(|at| arguments.get(at)) {
             return Err(Unreadable::NotAnArchive.at(&other.path));
         }
         return Ok(Opened::Otf2(arguments.iter().map(|a| LabelledArchive::open(a)).collect::<Result<_, _>>()?));
     }
-    let kinds: Vec<Kind> = arguments.iter().map(|a| Kind::of(&a.path)).collect();
     let mut left_out = Vec::new();
     let mut found: Vec<Vec<PathBuf>> = Vec::with_capacity(arguments.len());
-    for (argument, kind) in arguments.iter().copied().zip(&kinds) {
-        found.push(match kind {
-            Kind::Ctf => traces_under(argument, &mut left_out)?,
-            Kind::Perf | Kind::Ftrace | Kind::Translated(_) => Vec::new(),
-        });
+    for (argument, format) in arguments.iter().copied().zip(&formats) {
+        let is_file = format.is_some_and(InputFormat::is_file);
+        found.push(if is_file { Vec::new() } else { traces_under(argument, &mut left_out)? });
     }
     let mut read = ctf::Directory::read_all(found.concat(), ctx)?.into_iter();
     let (mut openings, mut named) = (Vec::new(), Vec::new());
@@ -219,7 +215,7 @@ fn open_plain(arguments: &[NamedArgument], depth: ctf::OpenDepth, ctx: &Ctx) -> 
     }
     let mut opened = named.into_iter().zip(traces).peekable();
     let (mut sources, mut spans) = (Vec::new(), Vec::new());
-    for ((argument, NamedArgument { label, shown, .. }), kind) in arguments.iter().copied().zip(names).zip(&kinds) {
+    for ((argument, NamedArgument { label, shown, .. }), format) in arguments.iter().copied().zip(names).zip(formats) {
         let environment = environment::of(Path::new(shown));
         let source = |name, trace| Source {
             label: label.clone(),
@@ -228,26 +224,24 @@ fn open_plain(arguments: &[NamedArgument], depth: ctf::OpenDepth, ctx: &Ctx) -> 
             trace,
             environment: environment.clone(),
         };
-        match kind {
-            Kind::Perf => sources.push(source(String::new(), Trace::Perf(perf::open(&argument.path, ctx)?))),
-            Kind::Ftrace => sources.push(source(String::new(), Trace::Ftrace(ftrace::open(&argument.path, ctx)?))),
-            Kind::Translated(format) => match translated::open(&argument.path, shown, *format, ctx)? {
-                TranslatedInput::Trace(trace) => sources.push(source(String::new(), Trace::Translated(*trace))),
-                TranslatedInput::Spans(file) => {
+        if let Some(format) = format
+            && let OpenedBy::File(open) = format.opened_by
+        {
+            match open(&NamedFile { format, path: &argument.path, shown, ctx })? {
+                OpenedFile::Trace(trace) => sources.push(source(String::new(), trace)),
+                OpenedFile::Spans(file) => {
                     let (position, labelled) = (sources.len(), argument.label.is_some());
                     spans.push(PendingSpans { position, label: label.clone(), labelled, file: *file });
                 }
-            },
-            Kind::Ctf => {
-                while let Some(((_, name), trace)) = opened.next_if(|((of, _), _)| std::ptr::eq(*of, argument)) {
-                    sources.push(source(name, Trace::Ctf(trace)));
-                }
             }
+        }
+        while let Some(((_, name), trace)) = opened.next_if(|((of, _), _)| std::ptr::eq(*of, argument)) {
+            sources.push(source(name, Trace::new(trace)));
         }
     }
     share_clocks(&mut sources);
     beside::open(&mut sources, spans, ctx)?;
-    ctx.progress.parts.hold(MemoryPart::OpenedTraces, Trace::heap_bytes(sources.iter().map(|source| &source.trace)));
+    ctx.progress.parts.hold(MemoryPart::OpenedTraces, Trace::bytes_of(sources.iter().map(|source| &source.trace)));
     Ok(Opened::Traces(sources))
 }
 
@@ -262,42 +256,10 @@ fn nothing_left(traces: &[ctf::CtfTrace], left_out: &[LeftOut]) -> Option<String
     }
 }
 
-/// The format of the input at a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// CTF traces, or an unknown format.
-    Ctf,
-    /// A perf.data, or a directory of perf.
-    Perf,
-    /// A trace.dat.
-    Ftrace,
-    /// A recording of another platform or tool.
-    Translated(TranslatedFormat),
-}
-
-impl Kind {
-    fn of(path: &Path) -> Kind {
-        if !path.join("metadata").exists() && perf::header_file(path).is_some() {
-            return Kind::Perf;
-        }
-        let mut begin = [0u8; 10];
-        let read = crate::base::mapped::open_regular(path)
-            .is_ok_and(|mut file| std::io::Read::read_exact(&mut file, &mut begin).is_ok());
-        match read && ftrace::is_one(&begin) {
-            true => Kind::Ftrace,
-            false => TranslatedFormat::at(path).map_or(Kind::Ctf, Kind::Translated),
-        }
-    }
-}
-
 /// The temporary files into which a recording may have to be unpacked.
 pub fn temporary_files(path: &Path) -> usize {
-    match Kind::of(path) {
-        // Standard input may be a packed file, and that a recording with packed parts.
-        _ if plain::is_needed(path) => 3,
-        Kind::Perf | Kind::Ftrace => 1,
-        _ => 0,
-    }
+    // Standard input may be a packed file, and that a recording with packed parts.
+    if plain::is_needed(path) { 3 } else { InputFormat::at(path).map_or(0, |format| format.temporary_files) }
 }
 
 /// The trace directories below an argument, in order; folders that cannot be opened are added to `left_out`.
@@ -423,10 +385,10 @@ impl MonotonicClock {
 /// on the monotonic clock is opened beside a CTF trace of the same host on the same clock, both count from the start of
 /// the machine, so they share that offset too.
 fn share_clocks(sources: &mut [Source]) {
-    let monotonic = |trace: &Trace| matches!(trace.clock_name(), Some("mono" | "monotonic"));
-    let ctf = sources.iter().filter(|s| matches!(s.trace, Trace::Ctf(_)) && monotonic(&s.trace));
-    let clocks: Vec<MonotonicClock> = ctf.filter_map(MonotonicClock::of).collect();
-    for source in sources.iter_mut().filter(|s| !matches!(s.trace, Trace::Ctf(_)) && monotonic(&s.trace)) {
+    let monotonic = |source: &Source| matches!(source.trace.clock_name(), Some("mono" | "monotonic"));
+    let clocks: Vec<MonotonicClock> =
+        sources.iter().filter(|source| monotonic(source)).filter_map(MonotonicClock::of).collect();
+    for source in sources.iter_mut().filter(|source| monotonic(source)) {
         let host = source.trace.host().unwrap_or("").to_owned();
         let same = |clock: &&MonotonicClock| {
             clock.host == host && (clock.label == source.label || !(clock.labelled && source.labelled))
@@ -440,6 +402,6 @@ fn share_clocks(sources: &mut [Source]) {
         for (uuid, base) in source.trace.clock_offsets() {
             known.entry(uuid.to_owned()).or_insert(base);
         }
-        source.trace.set_clock_offsets(|uuid| known.get(uuid).copied());
+        source.trace.set_clock_offsets(&|uuid| known.get(uuid).copied());
     }
 }

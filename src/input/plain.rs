@@ -6,9 +6,10 @@
 //! Standard input is read once in a process, and every later question gets the same file. When it was a pipe, the
 //! terminal takes its place, so that the interface has the user's keys.
 
+use super::Argument;
 use super::advice::NotARecording;
 use super::error::{OpenError, Unreadable};
-use super::{Argument, Kind};
+use super::formats::InputFormat;
 use crate::base::mapped;
 use crate::base::temporary;
 use flate2::read::MultiGzDecoder;
@@ -42,7 +43,9 @@ pub(super) fn is_needed(path: &Path) -> bool {
 fn is_packed(path: &Path) -> bool {
     let mut begin = [0; 4];
     let read = mapped::open_regular(path).and_then(|mut file| file.read_exact(&mut begin));
-    read.is_ok() && (begin.starts_with(GZIP) || begin == ZSTD) && Kind::of(path) == Kind::Ctf
+    read.is_ok()
+        && (begin.starts_with(GZIP) || begin == ZSTD)
+        && !InputFormat::at(path).is_some_and(InputFormat::is_file)
 }
 
 /// A file in place of an argument's; it must live until the readers have opened it.

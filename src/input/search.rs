@@ -3,7 +3,8 @@
 //! In: a path. Out: the recordings of a folder and its subfolders that are not CTF traces, or the recording of which
 //! the path is a part. Links are not followed: they may lead in a circle. Cost: at most 10,000 directory entries.
 
-use super::{Kind, otf2, perf};
+use super::formats::InputFormat;
+use super::{otf2, perf};
 use std::path::{Path, PathBuf};
 
 /// The number of directory entries that are examined.
@@ -36,7 +37,7 @@ pub(super) fn only_recording_in(folder: &Path) -> Option<OnlyRecording> {
     // Where entries were left out, other recordings may be among them.
     let is_whole = search.left > 0 && !search.has_ctf;
     let only = search.found.pop().filter(|_| is_whole && search.found.is_empty())?;
-    let path = Some(only).filter(|path| otf2::find(path).is_some() || Kind::of(path) != Kind::Ctf)?;
+    let path = Some(only).filter(|path| is_recording(path))?;
     search.unopened.sort_unstable();
     Some(OnlyRecording { path, unopened: search.unopened })
 }
@@ -87,10 +88,9 @@ impl Search {
     }
 }
 
+/// True for a recording that is no CTF trace.
 fn is_recording(path: &Path) -> bool {
-    otf2::find(path).is_some()
-        || perf::header_file(path).is_some()
-        || matches!(Kind::of(path), Kind::Ftrace | Kind::Translated(_))
+    InputFormat::at(path).is_some_and(|format| !format.is_folder())
 }
 
 /// The trace or archive that holds a path in itself (`channel0_0`, `traces/0.evt`) or one folder down (`index`).

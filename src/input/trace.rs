@@ -1,35 +1,171 @@
 //! A trace of any format with streams of records, as the pipeline sees it.
 //!
-//! One enum for each of the trace, the compiled projection and the reader. The format is matched once for a run of
-//! packets ([`Records`] is a generic argument there, not a pointer), so that the loop over records is compiled for each
-//! format.
+//! Questions about a trace are methods of [`FormatTrace`], which each format answers. Records are read by [`Reader`], an
+//! enum: the format is matched once for a run of packets ([`Records`] is a generic argument there, not a pointer), so
+//! that the loop over records is compiled for each format.
 
+use super::account::Account;
 use super::error::LeftOut;
+use super::formats::InputFormat;
 use super::record::{ClassId, Projection, Record, Scope, StreamId};
 use super::stream::{CanonicalTime, Class, Position, SeekResult, SimpleField, Stream};
 use super::{OpenError, ctf, ftrace, perf, tracepoint, translated};
-use crate::base::heap::{HeapSize, block};
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::heap::HeapSize;
 use crate::base::mapped::Mapped;
 use crate::base::notice::Notices;
 use crate::base::time::{ClockCorrection, Ns, Timestamp};
+use crate::model::recorder::TraceRecorder;
 use ctf::{FieldNode, Sink};
 use foldhash::{HashMap, HashSet};
 use ftrace::MappedFile;
-use std::ops::Range;
+use std::fmt::Debug;
+use std::ops::{Deref, DerefMut, Range};
 use std::path::Path;
 use std::sync::Arc;
 
-/// An opened trace.
+/// An opened trace of any format.
 #[derive(Debug)]
-pub enum Trace {
-    /// The Common Trace Format.
-    Ctf(ctf::CtfTrace),
-    /// A perf.data.
-    Perf(perf::PerfTrace),
-    /// A trace.dat.
-    Ftrace(ftrace::FtraceTrace),
-    /// A recording of another platform or tool.
-    Translated(translated::TranslatedTrace),
+pub struct Trace(Box<dyn FormatTrace>);
+
+impl Deref for Trace {
+    type Target = dyn FormatTrace;
+
+    fn deref(&self) -> &(dyn FormatTrace + 'static) {
+        &*self.0
+    }
+}
+
+impl DerefMut for Trace {
+    fn deref_mut(&mut self) -> &mut (dyn FormatTrace + 'static) {
+        &mut *self.0
+    }
+}
+
+/// What a format answers about one of its traces.
+pub trait FormatTrace: Debug + Send + Sync {
+    fn format(&self) -> &'static InputFormat;
+    /// InputFormat and version.
+    fn version(&self) -> String;
+    /// The program that wrote it.
+    fn recorder(&self) -> TraceRecorder {
+        self.format().recorder
+    }
+    /// Record classes by [`ClassId`].
+    fn classes(&self) -> &[Class];
+    /// True where records of the class can have the field.
+    fn has_field(&self, class: ClassId, scope: Scope, dotted: &str) -> bool;
+    /// The payload's direct members that are integers or text.
+    fn payload_fields(&self, class: ClassId) -> Vec<SimpleField<'_>>;
+    /// The contexts' direct members that are integers or text.
+    fn context_fields(&self, class: ClassId) -> Vec<SimpleField<'_>>;
+    /// Streams by [`StreamId`].
+    fn streams(&self) -> &[Stream];
+    /// A member of the trace environment (`hostname`, `kernel_release`, `domain` ...), numbers as text.
+    fn environment(&self, name: &str) -> Option<&str>;
+    /// Uuid of the clock, where there is exactly one clock and it has one.
+    fn clock_uuid(&self) -> Option<&str>;
+    /// Name of the clock, where there is exactly one.
+    fn clock_name(&self) -> Option<&str>;
+    /// What the common time line adds to the monotonic clock of the recorded machine, where the trace has that clock.
+    fn monotonic(&self) -> Option<Ns>;
+    /// What it adds to the clock that goes on while the machine is suspended, where the trace has that one.
+    fn boottime(&self) -> Option<Ns> {
+        None
+    }
+    /// Uuid of the trace, where it has one: equal in all chunks of a session.
+    fn uuid(&self) -> Option<&str> {
+        None
+    }
+    /// Equal for traces that share their schema: record classes, fields and environment are the same, so that what is
+    /// compiled for one holds for all.
+    fn schema_key(&self) -> Option<usize> {
+        None
+    }
+    /// Bytes on the heap, without what traces of one schema share.
+    fn heap_bytes(&self) -> usize;
+    /// Bytes on the heap that traces of one schema share.
+    fn shared_bytes(&self) -> usize {
+        0
+    }
+    /// What it says of code, outside of its records.
+    fn code(&self) -> RecordedCode<'_> {
+        RecordedCode::default()
+    }
+    /// A perf.data, whose stacks may have to be unwound.
+    fn as_perf(&self) -> Option<&perf::PerfTrace> {
+        None
+    }
+    /// Use the clock of another trace, which counts from the same moment. For recordings whose clock has no uuid.
+    fn join_clock(&mut self, _uuid: &str, _base: i128) {}
+    /// The files that hold the records.
+    fn files(&self) -> Vec<&Mapped>;
+    /// Add the notice that something beside it was left out.
+    fn left_out(&mut self, what: &LeftOut);
+    /// Irregularities found when the trace was opened, and files truncated since: to be read when all records were
+    /// read.
+    fn notices(&self) -> Notices;
+    /// Compile a projection.
+    fn compile(&self, projection: &Projection) -> Plan;
+    /// Compile everything, for [`Records::show`].
+    fn compile_whole(&self) -> Plan;
+    /// Read some packets of a stream by a plan of the same trace.
+    fn reader<'a>(&'a self, plan: &'a Plan, stream: StreamId, packets: Range<usize>) -> Reader<'a>;
+    /// The time of a clock value in a packet as `dump --canonical` prints it.
+    fn canonical_time(&self, stream: StreamId, packet: usize, cycles: u64) -> CanonicalTime;
+    /// The time of a clock value in a packet, on the common time line. `None`: the stream class has no clock.
+    fn exact_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Timestamp>;
+    /// The CPU that a packet names.
+    fn packet_cpu(&self, stream: StreamId, packet: usize) -> Option<u32>;
+    /// Give each clock the offset (in cycles from the origin) that its uuid has in another trace, if it has one.
+    fn set_clock_offsets(&mut self, offset: &dyn Fn(&str) -> Option<i128>);
+    /// Correct all clocks of the trace to another time line, which becomes the common one.
+    fn correct_clocks(&mut self, correction: ClockCorrection);
+    /// The uuids of the clocks, each with its first offset (in cycles from the origin).
+    fn clock_offsets(&self) -> Vec<(&str, i128)>;
+    /// Account for all records.
+    fn account(&self, ctx: &Ctx) -> Result<Account, Cancelled>;
+}
+
+impl Trace {
+    /// Open a CTF trace directory (one that holds `metadata`).
+    pub fn open(path: &Path) -> Result<Trace, OpenError> {
+        ctf::CtfTrace::open(path).map(Trace::new)
+    }
+
+    /// The trace of a format.
+    pub(super) fn new(trace: impl FormatTrace + 'static) -> Trace {
+        Trace(Box::new(trace))
+    }
+
+    /// Name of the host: `hostname` of LTTng's environment, `host` of what `perf data convert --to-ctf` writes.
+    pub fn host(&self) -> Option<&str> {
+        self.environment("hostname").or_else(|| self.environment("host"))
+    }
+
+    /// Bytes on the heap of some traces: their tables of packets, and their schemas, each once.
+    pub fn bytes_of<'t>(traces: impl IntoIterator<Item = &'t Trace>) -> usize {
+        let mut known = HashSet::default();
+        let mut is_first = |trace: &Trace| trace.schema_key().is_some_and(|key| known.insert(key));
+        let bytes = |trace: &Trace| trace.heap_bytes() + if is_first(trace) { trace.shared_bytes() } else { 0 };
+        traces.into_iter().map(bytes).sum()
+    }
+}
+
+/// What a recording says of the code that ran, outside of its records.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RecordedCode<'a> {
+    /// Kernel symbols as in `/proc/kallsyms`, where the recording holds them.
+    pub kernel_symbols: Option<&'a [u8]>,
+    /// Symbols of kernel code that was made while recording, as `/proc/kallsyms` lists symbols, each with its end.
+    pub kernel_code: &'a str,
+    /// Functions on call stacks in user space that are recorded by name: the words of stacks have their numbers
+    /// ([`named`](crate::base::named_frames::named)).
+    pub frames: Option<&'a Arc<[Box<str>]>>,
+    /// Build ids of files by their paths.
+    pub build_ids: Option<&'a HashMap<Vec<u8>, Vec<u8>>>,
+    /// The files that processes had mapped.
+    pub mapped_files: &'a [MappedFile],
 }
 
 /// A compiled projection of one trace, or everything of it, for writers.
@@ -92,265 +228,19 @@ pub trait Records<'a> {
     fn notices(&self) -> Notices;
 }
 
-/// Evaluates an expression on the trace or the reader of any format.
-macro_rules! each {
-    (Trace, $what:expr, $one:ident => $do:expr) => {
+/// Evaluates an expression on the reader of any format.
+macro_rules! each_reader {
+    ($what:expr, $one:ident => $do:expr, $nothing:expr) => {
         match $what {
-            Trace::Ctf($one) => $do,
-            Trace::Perf($one) => $do,
-            Trace::Ftrace($one) => $do,
-            Trace::Translated($one) => $do,
-        }
-    };
-    (Reader, $what:expr, $one:ident => $do:expr, $nothing:expr) => {
-        match $what {
-            Reader::Ctf($one) => $do,
-            Reader::Perf($one) => $do,
-            Reader::Ftrace($one) => $do,
-            Reader::Translated($one) => $do,
-            Reader::Nothing => $nothing,
+            $crate::input::trace::Reader::Ctf($one) => $do,
+            $crate::input::trace::Reader::Perf($one) => $do,
+            $crate::input::trace::Reader::Ftrace($one) => $do,
+            $crate::input::trace::Reader::Translated($one) => $do,
+            $crate::input::trace::Reader::Nothing => $nothing,
         }
     };
 }
-
-impl Trace {
-    /// Open a CTF trace directory (one that holds `metadata`).
-    pub fn open(path: &Path) -> Result<Trace, OpenError> {
-        ctf::CtfTrace::open(path).map(Trace::Ctf)
-    }
-
-    /// Record classes by [`ClassId`].
-    pub fn classes(&self) -> &[Class] {
-        each!(Trace, self, t => t.classes())
-    }
-
-    /// True where records of the class can have the field.
-    pub fn has_field(&self, class: ClassId, scope: Scope, dotted: &str) -> bool {
-        each!(Trace, self, t => t.has_field(class, scope, dotted))
-    }
-
-    /// The payload's direct members that are integers or text.
-    pub fn payload_fields(&self, class: ClassId) -> Vec<SimpleField<'_>> {
-        each!(Trace, self, t => t.payload_fields(class).collect())
-    }
-
-    /// The same of the contexts.
-    pub fn context_fields(&self, class: ClassId) -> Vec<SimpleField<'_>> {
-        each!(Trace, self, t => t.context_fields(class).collect())
-    }
-
-    /// Streams by [`StreamId`].
-    pub fn streams(&self) -> &[Stream] {
-        each!(Trace, self, t => t.streams())
-    }
-
-    /// A member of the trace environment (`hostname`, `kernel_release`, `domain` ...), numbers as text.
-    pub fn environment(&self, name: &str) -> Option<&str> {
-        each!(Trace, self, t => t.environment(name))
-    }
-
-    /// Name of the host: `hostname` of LTTng's environment, `host` of what `perf data convert --to-ctf` writes.
-    pub fn host(&self) -> Option<&str> {
-        self.environment("hostname").or_else(|| self.environment("host"))
-    }
-
-    /// Uuid of the clock, where there is exactly one clock and it has one.
-    pub fn clock_uuid(&self) -> Option<&str> {
-        each!(Trace, self, t => t.clock_uuid())
-    }
-
-    /// Name of the clock, where there is exactly one.
-    pub fn clock_name(&self) -> Option<&str> {
-        each!(Trace, self, t => t.clock_name())
-    }
-
-    /// What the common time line adds to the monotonic clock of the recorded machine, where the trace has that clock.
-    pub fn monotonic(&self) -> Option<Ns> {
-        match self {
-            Trace::Ctf(t) => t.monotonic(),
-            Trace::Perf(t) => t.monotonic(),
-            Trace::Ftrace(t) => t.monotonic(),
-            Trace::Translated(_) => None,
-        }
-    }
-
-    /// The same of the clock that goes on while the machine is suspended.
-    pub fn boottime(&self) -> Option<Ns> {
-        match self {
-            Trace::Ctf(_) | Trace::Translated(_) => None,
-            Trace::Perf(t) => t.boottime(),
-            Trace::Ftrace(t) => t.boottime(),
-        }
-    }
-
-    /// Uuid of the trace, where it has one: equal in all chunks of a session.
-    pub fn uuid(&self) -> Option<&str> {
-        each!(Trace, self, t => t.uuid())
-    }
-
-    /// Equal for traces that share their schema: record classes, fields and environment are the same, so that what is
-    /// compiled for one holds for all.
-    pub fn schema_key(&self) -> Option<usize> {
-        match self {
-            Trace::Ctf(t) => Some(t.schema_key()),
-            Trace::Perf(_) | Trace::Ftrace(_) | Trace::Translated(_) => None,
-        }
-    }
-
-    /// Bytes on the heap of some traces: their tables of packets, and their schemas, each once.
-    pub fn heap_bytes<'t>(traces: impl IntoIterator<Item = &'t Trace>) -> usize {
-        let mut known = HashSet::default();
-        let own = |trace: &Trace| match trace {
-            Trace::Ctf(t) if known.insert(t.schema_key()) => t.shared_bytes() + t.heap_bytes(),
-            Trace::Ctf(t) => t.heap_bytes(),
-            Trace::Translated(t) => t.storage().bytes(),
-            other => other.streams().iter().map(|stream| block(&stream.packets)).sum(),
-        };
-        traces.into_iter().map(own).sum()
-    }
-
-    /// Format and version.
-    pub fn format(&self) -> String {
-        match self {
-            Trace::Ctf(t) => format!("CTF {}", if t.version() == 2 { "2" } else { "1.8" }),
-            Trace::Perf(t) => t.format(),
-            Trace::Ftrace(t) => t.format(),
-            Trace::Translated(t) => t.format(),
-        }
-    }
-
-    /// Kernel symbols as in `/proc/kallsyms`, where the recording holds them.
-    pub fn kernel_symbols(&self) -> Option<&[u8]> {
-        match self {
-            Trace::Ctf(_) => None,
-            Trace::Translated(t) => t.kernel_symbols(),
-            Trace::Perf(t) => t.kernel_symbols(),
-            Trace::Ftrace(t) => t.kernel_symbols(),
-        }
-    }
-
-    /// Symbols of kernel code that was made while recording, each with its end; empty where none was recorded.
-    pub fn kernel_code(&self) -> &str {
-        match self {
-            Trace::Perf(t) => t.kernel_code(),
-            Trace::Ctf(_) | Trace::Ftrace(_) | Trace::Translated(_) => "",
-        }
-    }
-
-    /// Functions on call stacks in user space that are recorded by name: the words of stacks have their numbers
-    /// ([`named`](crate::base::named_frames::named)).
-    pub fn frames(&self) -> Arc<[Box<str>]> {
-        match self {
-            Trace::Translated(t) => t.storage().frames(),
-            Trace::Ctf(_) | Trace::Perf(_) | Trace::Ftrace(_) => Arc::default(),
-        }
-    }
-
-    /// Build ids of files by their paths, where the recording lists them outside of the mappings.
-    pub fn build_ids(&self) -> Option<&HashMap<Vec<u8>, Vec<u8>>> {
-        match self {
-            Trace::Perf(t) => Some(t.build_ids()).filter(|ids| !ids.is_empty()),
-            Trace::Ctf(_) | Trace::Ftrace(_) | Trace::Translated(_) => None,
-        }
-    }
-
-    /// The files that processes had mapped, where the recording lists them outside of its records.
-    pub fn mapped_files(&self) -> &[MappedFile] {
-        match self {
-            Trace::Ftrace(t) => t.mapped_files(),
-            Trace::Ctf(_) | Trace::Perf(_) | Trace::Translated(_) => &[],
-        }
-    }
-
-    /// Use the clock of another trace, which counts from the same moment. For recordings whose clock has no uuid.
-    pub fn join_clock(&mut self, uuid: &str, base: i128) {
-        match self {
-            Trace::Ctf(_) => {}
-            Trace::Perf(t) => t.join_clock(uuid, base),
-            Trace::Ftrace(t) => t.join_clock(uuid, base),
-            Trace::Translated(t) => t.join_clock(uuid, base),
-        }
-    }
-
-    /// The files that hold the records.
-    pub fn files(&self) -> Vec<&Mapped> {
-        each!(Trace, self, t => t.files())
-    }
-
-    /// Add the notice that something beside it was left out.
-    pub fn left_out(&mut self, what: &LeftOut) {
-        each!(Trace, self, t => t.left_out(what))
-    }
-
-    /// Irregularities found when the trace was opened, and files truncated since: to be read when all records were
-    /// read.
-    pub fn notices(&self) -> Notices {
-        each!(Trace, self, t => t.notices())
-    }
-
-    /// Compile a projection.
-    pub fn compile(&self, projection: &Projection) -> Plan {
-        match self {
-            Trace::Ctf(t) => Plan::Ctf(t.compile(projection)),
-            Trace::Perf(t) => Plan::Tracepoints(t.compile(projection)),
-            Trace::Ftrace(t) => Plan::Tracepoints(t.compile(projection)),
-            Trace::Translated(t) => Plan::Tracepoints(t.compile(projection)),
-        }
-    }
-
-    /// Compile everything, for [`Records::show`].
-    pub fn compile_whole(&self) -> Plan {
-        match self {
-            Trace::Ctf(t) => Plan::Ctf(t.compile_whole()),
-            Trace::Perf(t) => Plan::Tracepoints(t.compile_whole()),
-            Trace::Ftrace(t) => Plan::Tracepoints(t.compile_whole()),
-            Trace::Translated(t) => Plan::Tracepoints(t.compile_whole()),
-        }
-    }
-
-    /// Read some packets of a stream by a plan of the same trace.
-    pub fn reader<'a>(&'a self, plan: &'a Plan, stream: StreamId, packets: Range<usize>) -> Reader<'a> {
-        match (self, plan) {
-            (Trace::Ctf(trace), Plan::Ctf(plan)) => Reader::Ctf(trace.reader(plan, stream, packets)),
-            (Trace::Perf(trace), Plan::Tracepoints(plan)) => Reader::Perf(trace.reader(plan, stream, packets)),
-            (Trace::Ftrace(trace), Plan::Tracepoints(plan)) => Reader::Ftrace(trace.reader(plan, stream, packets)),
-            (Trace::Translated(trace), Plan::Tracepoints(plan)) => {
-                Reader::Translated(trace.reader(plan, stream, packets))
-            }
-            _ => Reader::Nothing,
-        }
-    }
-
-    /// The time of a clock value in a packet as `dump --canonical` prints it.
-    pub fn canonical_time(&self, stream: StreamId, packet: usize, cycles: u64) -> CanonicalTime {
-        each!(Trace, self, t => t.canonical_time(stream, packet, cycles))
-    }
-
-    /// The time of a clock value in a packet, on the common time line. `None`: the stream class has no clock.
-    pub fn exact_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Timestamp> {
-        each!(Trace, self, t => t.exact_time(stream, packet, cycles))
-    }
-
-    /// The CPU that a packet names.
-    pub fn packet_cpu(&self, stream: StreamId, packet: usize) -> Option<u32> {
-        each!(Trace, self, t => t.packet_cpu(stream, packet))
-    }
-
-    /// Give each clock the offset (in cycles from the origin) that its uuid has in another trace, if it has one.
-    pub fn set_clock_offsets(&mut self, offset: impl Fn(&str) -> Option<i128>) {
-        each!(Trace, self, t => t.set_clock_offsets(offset))
-    }
-
-    /// Correct all clocks of the trace to another time line, which becomes the common one.
-    pub fn correct_clocks(&mut self, correction: ClockCorrection) {
-        each!(Trace, self, t => t.correct_clocks(correction))
-    }
-
-    /// The uuids of the clocks, each with its first offset (in cycles from the origin).
-    pub fn clock_offsets(&self) -> Vec<(&str, i128)> {
-        each!(Trace, self, t => t.clock_offsets().collect())
-    }
-}
+pub(crate) use each_reader;
 
 impl HeapSize for Plan {
     fn heap_bytes(&self) -> usize {
@@ -376,46 +266,46 @@ impl<'a> Reader<'a> {
     /// The next record of a wanted class; `None` at the end.
     #[allow(clippy::should_implement_trait)] // a lending iterator: the record borrows the reader's values
     pub fn next(&mut self) -> Option<Record<'_, 'a>> {
-        each!(Reader, self, r => r.next(), None)
+        each_reader!(self, r => r.next(), None)
     }
 
     /// See [`Records::count`].
     pub fn count(&mut self, counts: &mut [u64]) {
-        each!(Reader, self, r => r.count(counts), ())
+        each_reader!(self, r => r.count(counts), ())
     }
 
     /// See [`Records::step`].
     pub fn step(&mut self) -> Option<PassedRecord> {
-        each!(Reader, self, r => r.step(), None)
+        each_reader!(self, r => r.step(), None)
     }
 
     /// See [`Records::show`].
     pub fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<PassedRecord> {
-        each!(Reader, self, r => r.show(sink), None)
+        each_reader!(self, r => r.show(sink), None)
     }
 
     /// See [`Records::resume`].
     pub fn resume(&mut self, position: Position) {
-        each!(Reader, self, r => r.resume(position), ())
+        each_reader!(self, r => r.resume(position), ())
     }
 
     /// See [`Records::position`].
     pub fn position(&self) -> Position {
-        each!(Reader, self, r => r.position(), Position::BEGIN)
+        each_reader!(self, r => r.position(), Position::BEGIN)
     }
 
     /// See [`Records::began`].
     pub fn began(&self) -> Position {
-        each!(Reader, self, r => r.began(), Position::BEGIN)
+        each_reader!(self, r => r.began(), Position::BEGIN)
     }
 
     /// See [`Records::packet`].
     pub fn packet(&self) -> usize {
-        each!(Reader, self, r => r.packet(), 0)
+        each_reader!(self, r => r.packet(), 0)
     }
 
     /// See [`Records::notices`].
     pub fn notices(&self) -> Notices {
-        each!(Reader, self, r => r.notices(), Notices::default())
+        each_reader!(self, r => r.notices(), Notices::default())
     }
 }

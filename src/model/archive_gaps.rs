@@ -7,7 +7,8 @@
 //! `eztrace_avail`.
 
 use super::facts::ArchiveFacts;
-use super::recorded::{MissingExtent, MissingTopic, Recorded, RecordingWay, TraceRecorder};
+use super::recorded::{MissingExtent, MissingTopic, Recorded, RecordingWay};
+use super::recorder::TraceRecorder;
 
 /// Something that archives hold only if it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,8 @@
 
 use super::context::{COMPUTATION, ContextId, FrameKind};
 use super::execution::ContextTime;
-use super::recorded::{self, MissingTopic, Recorded, StackKind, TraceRecorder};
+use super::recorded::{self, MissingTopic, Recorded, StackKind};
+use super::recorder::TraceRecorder;
 use super::wait_kind::WaitKind;
 use super::{Model, TraceLevel};
 use std::borrow::Cow;

@@ -6,31 +6,12 @@
 //! because a user may paste it. Traces of one host count together: LTTng writes the kernel and programs apart.
 
 use super::archive_gaps;
-use super::platforms::{self, NO_EVENT, NO_STACKS, Platform};
+use super::recorder::{NO_EVENT, NO_STACKS, Platform, TraceRecorder};
 use super::topic::{
     COUNTERS, ESSENTIAL, FRAMELESS, KERNEL, OptionTopic, STACKS_OF_SAMPLES, STACKS_OF_SWITCHES, SYSTEM_CALLS, TOPICS,
     Topic, is_lttng_event, lttng_name,
 };
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The program that wrote a trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TraceRecorder {
-    /// Another one, or unknown.
-    #[default]
-    Other,
-    Lttng,
-    Perf,
-    TraceCmd,
-    /// A DTrace script, in the grammar of docs/OTHER-PLATFORMS.md.
-    Dtrace,
-    /// Event Tracing for Windows, as text.
-    Etw,
-    Perfetto,
-    /// Score-P, or another tracer of MPI runs that writes archives.
-    ScoreP,
-    Eztrace,
-}
 
 /// What its command records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +129,7 @@ impl Recorded {
         if matches!(self.recorder, TraceRecorder::ScoreP | TraceRecorder::Eztrace) {
             return archive_gaps::of(self, host);
         }
-        if let Some(platform) = platforms::of(self.recorder) {
+        if let Some(platform) = self.recorder.platform() {
             return self.missing_on(platform, host);
         }
         let command = self.command();

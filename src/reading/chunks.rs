@@ -14,7 +14,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
 use crate::input::record::{ClassId, Record, StreamId};
 use crate::input::stream::Checkpoint;
-use crate::input::trace::{Plan, Reader, Records, Trace};
+use crate::input::trace::{Plan, Records, Trace, each_reader};
 use std::ops::Range;
 
 /// How large chunks are.
@@ -219,13 +219,9 @@ impl PacketRange {
             if bounds.end < chunk.from || chunk.ends_before(bounds.begin) {
                 continue;
             }
-            let read = match trace.reader(plan, self.stream, packet..packet + 1) {
-                Reader::Ctf(reader) => read_packet(reader, bounds, chunk, &checkpoint, &mut take),
-                Reader::Perf(reader) => read_packet(reader, bounds, chunk, &checkpoint, &mut take),
-                Reader::Ftrace(reader) => read_packet(reader, bounds, chunk, &checkpoint, &mut take),
-                Reader::Translated(reader) => read_packet(reader, bounds, chunk, &checkpoint, &mut take),
-                Reader::Nothing => continue,
-            };
+            let reader = trace.reader(plan, self.stream, packet..packet + 1);
+            let read =
+                each_reader!(reader, reader => read_packet(reader, bounds, chunk, &checkpoint, &mut take), continue);
             let is_damaged = read.notices.count(Notice::DamagedPacket) > 0;
             if let Some(last) = read.last.filter(|t| is_damaged && *t > Timestamp::MIN && chunk.holds(*t)) {
                 // A packet that does not name its end: how much is missing is unknown.

@@ -121,9 +121,7 @@ impl BoundTraces {
             bound.all.push(BoundTrace { plan, binding, losses });
         }
         bound.follow_each_event_once(traces);
-        ctx.progress
-            .parts
-            .hold(MemoryPart::OpenedTraces, Trace::heap_bytes(traces.iter().copied()) + bound.plan_bytes());
+        ctx.progress.parts.hold(MemoryPart::OpenedTraces, Trace::bytes_of(traces.iter().copied()) + bound.plan_bytes());
         Ok(bound)
     }
 

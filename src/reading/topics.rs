@@ -13,12 +13,9 @@ use crate::input::Trace;
 use crate::input::record::{ClassId, Scope};
 use crate::input::stream::Class;
 use crate::input::tracepoint::PROBED;
-use crate::input::translated::TranslatedFormat;
-use crate::model::recorded::{ENVIRONMENT, Recorded, StackKind, TraceRecorder, USER_SPACE, is_plain_name};
+use crate::model::recorded::{ENVIRONMENT, Recorded, StackKind, USER_SPACE, is_plain_name};
+use crate::model::recorder::TraceRecorder;
 use crate::model::topic::{ESSENTIAL, SYSTEM_CALLS, TOPICS, lttng_name};
-
-/// Formats in a trace.dat from which it declares those of all systems, whether or not they were enabled.
-const ALL_SYSTEMS: usize = 100;
 
 /// Further events that are kept.
 const OTHERS: usize = 40;
@@ -35,33 +32,26 @@ pub fn recorded_by(source: &Source) -> Recorded {
 /// What a trace recorded.
 pub fn recorded(trace: &Trace) -> Recorded {
     let host = trace.host().unwrap_or_default().to_owned();
-    let mut recorded = Recorded { host, recorder: recorder(trace), ..Recorded::default() };
+    let mut recorded = Recorded { host, recorder: trace.recorder(), ..Recorded::default() };
     if !is_kernel(trace) {
         recorded.events.insert(USER_SPACE.to_owned());
         return recorded;
     }
-    let samples = match trace {
-        Trace::Ctf(_) => RecordEstimates::default(),
-        Trace::Perf(_) | Trace::Ftrace(_) | Trace::Translated(_) => RecordEstimates::sample(trace, |_| true),
+    let format = trace.format();
+    let may_lack_records = |class: &Class| (format.declares_unrecorded)(class, trace.classes().len());
+    let samples = match format.stacks_are_records || trace.classes().iter().any(may_lack_records) {
+        true => RecordEstimates::sample(trace, |_| true),
+        false => RecordEstimates::default(),
     };
     let occurs = |class: ClassId| samples.of(class).records > 0.0;
-    let declares_all = trace.classes().len() >= ALL_SYSTEMS;
     for (at, class) in trace.classes().iter().enumerate() {
         let id = ClassId::at(at);
-        let is_recorded = match trace {
-            // Of other platforms: the classes of the events that occur.
-            Trace::Ctf(_) | Trace::Translated(_) => true,
-            // Declared for each perf.data, recorded or not.
-            Trace::Perf(_) => !class.name.starts_with("perf:") || occurs(id),
-            Trace::Ftrace(_) => !declares_all || occurs(id),
-        };
-        if is_recorded {
+        if !may_lack_records(class) || occurs(id) {
             add_event(&mut recorded, trace, id, class);
             add_stacks(&mut recorded, trace, id, class, occurs(id));
         }
     }
-    if let Trace::Perf(perf) = trace
-        && !perf.copies_stacks()
+    if trace.as_perf().is_some_and(|perf| !perf.copies_stacks())
         && (recorded.stacks.contains(&StackKind::UserAtSwitches) || recorded.stacks.contains(&StackKind::Samples))
     {
         recorded.stacks.insert(StackKind::ByFramePointer);
@@ -86,27 +76,6 @@ pub fn has_samples(trace: &Trace) -> bool {
 /// True for a trace with samples in which no event shows which threads run. `recorded`: what it recorded.
 pub fn is_profile(trace: &Trace, recorded: &Recorded) -> bool {
     has_samples(trace) && !recorded.events.contains(ESSENTIAL)
-}
-
-/// The recorder of a trace.
-fn recorder(trace: &Trace) -> TraceRecorder {
-    match trace {
-        Trace::Perf(_) => TraceRecorder::Perf,
-        Trace::Ftrace(_) => TraceRecorder::TraceCmd,
-        Trace::Translated(t) => match t.storage().format() {
-            TranslatedFormat::Dtrace => TraceRecorder::Dtrace,
-            TranslatedFormat::Xperf | TranslatedFormat::Tracerpt => TraceRecorder::Etw,
-            TranslatedFormat::Perfetto => TraceRecorder::Perfetto,
-            TranslatedFormat::Script => TraceRecorder::Perf,
-            TranslatedFormat::Chrome | TranslatedFormat::Firefox | TranslatedFormat::Folded => TraceRecorder::Other,
-        },
-        Trace::Ctf(_) if trace.environment("tracer_name").is_some_and(|name| name.starts_with("lttng")) => {
-            TraceRecorder::Lttng
-        }
-        // By `perf data convert --to-ctf`, which names no tracer.
-        Trace::Ctf(_) if trace.classes().iter().any(|class| class.name == ESSENTIAL) => TraceRecorder::Perf,
-        Trace::Ctf(_) => TraceRecorder::Other,
-    }
 }
 
 /// Add the event of a class.
@@ -171,12 +140,12 @@ fn add_stacks(recorded: &mut Recorded, trace: &Trace, id: ClassId, class: &Class
     };
     let chain = has(dialect::CALL_CHAIN);
     let (user, kernel) = (has("callstack_user") || chain, has("callstack_kernel") || chain);
-    let is_ftrace = matches!(trace, Trace::Ftrace(_));
+    let are_records = trace.format().stacks_are_records;
     match &*dialect::event(class.known()) {
         // Stacks of trace-cmd are records of their own.
-        "user_stack" if is_ftrace && occurs => drop(recorded.stacks.insert(StackKind::UserAtSwitches)),
-        "kernel_stack" if is_ftrace && occurs => drop(recorded.stacks.insert(StackKind::KernelAtSwitches)),
-        _ if is_ftrace => {}
+        "user_stack" if are_records && occurs => drop(recorded.stacks.insert(StackKind::UserAtSwitches)),
+        "kernel_stack" if are_records && occurs => drop(recorded.stacks.insert(StackKind::KernelAtSwitches)),
+        _ if are_records => {}
         "sched_switch" => {
             recorded.stacks.extend(user.then_some(StackKind::UserAtSwitches));
             recorded.stacks.extend(kernel.then_some(StackKind::KernelAtSwitches));

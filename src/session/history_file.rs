@@ -12,7 +12,8 @@ use crate::event::derived::{ConversationSide, Conversations, Derived, WaitIterat
 use crate::event::task::{Condition, Delimiter, Literal, Pairing, TaskDefinition};
 use crate::model::clock::{FittedClocks, HostClock};
 use crate::model::facts::{Facts, Lost, TraceFacts};
-use crate::model::recorded::{Recorded, StackKind, TraceRecorder};
+use crate::model::recorded::{Recorded, StackKind};
+use crate::model::recorder::TraceRecorder;
 use crate::model::usage::{CpuTotals, CpuUse, IoUse, Moved, ThreadUse};
 use crate::model::{TraceInfo, TraceLevel};
 use crate::reading::tasks::{EventSignature, PayloadField};

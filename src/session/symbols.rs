@@ -33,7 +33,7 @@ impl Traces {
 /// `places`, with what some traces say themselves; a trace has its number among these.
 pub(super) fn with_recorded_of(traces: &[&Trace], places: &SymbolPaths) -> SymbolPaths {
     let local = local(traces);
-    let recorded = traces.iter().filter_map(|trace| trace.kernel_symbols()).map(Into::into);
+    let recorded = traces.iter().filter_map(|trace| trace.code().kernel_symbols).map(Into::into);
     let recorded: Vec<_> = if places.kernel.is_empty() { recorded.collect() } else { Vec::new() };
     let mut kernel = places.kernel.clone();
     let is_local = |at: usize| u32::try_from(at).is_ok_and(|at| local.contains_key(&at));
@@ -47,9 +47,9 @@ pub(super) fn with_recorded_of(traces: &[&Trace], places: &SymbolPaths) -> Symbo
     if !traces.is_empty() && (0..traces.len()).all(is_local) {
         beside.push(PathBuf::from(TEMPORARY));
     }
-    let code = traces.iter().map(|trace| trace.kernel_code()).filter(|code| !code.is_empty());
+    let code = traces.iter().map(|trace| trace.code().kernel_code).filter(|code| !code.is_empty());
     let code = code.map(Into::into).collect();
-    let (monotonic, wants_kernel) = (monotonic(traces), traces.iter().any(|trace| matches!(trace, Trace::Perf(_))));
+    let (monotonic, wants_kernel) = (monotonic(traces), traces.iter().any(|trace| trace.as_perf().is_some()));
     SymbolPaths { kernel, recorded, code, beside, local, monotonic, wants_kernel, ..places.clone() }
 }
 

@@ -297,10 +297,10 @@ impl Traces {
         }
         let (mut timeline, notices) = self.record(tasks, ctx)?;
         for (at, source) in (0..).zip(&self.sources) {
-            if let Some(ids) = source.trace.build_ids() {
+            if let Some(ids) = source.trace.code().build_ids {
                 symbols::images::add_build_ids(&mut timeline, at, ids);
             }
-            symbols::images::add_mapped(&mut timeline, at, source.trace.mapped_files());
+            symbols::images::add_mapped(&mut timeline, at, source.trace.code().mapped_files);
         }
         Ok((timeline, notices))
     }

@@ -33,7 +33,7 @@ const HOST: HostId = HostId::at(0);
 
 /// Unwind all stack copies of a recording, once; without copies nothing happens. `number` is that of the trace.
 pub fn unwind(trace: &Trace, number: u32, symbol_paths: &SymbolPaths, ctx: &Ctx) -> Result<(), Cancelled> {
-    let Trace::Perf(trace) = trace else { return Ok(()) };
+    let Some(trace) = trace.as_perf() else { return Ok(()) };
     let Some(architecture) = trace.copied_on().filter(|_| !trace.is_unwound()) else { return Ok(()) };
     let files = (symbol_paths, symbol_paths.local.contains_key(&number));
     match architecture {

@@ -4,6 +4,8 @@
 //! templates has to find as well; the record at which a damaged packet was left; and each part of a file that is in no
 //! packet, as one record. Cost: reading the headers of all events, by all workers.
 
+use super::plan::CtfPlan;
+use super::reader::CtfReader;
 use super::trace::CtfTrace;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notice;
@@ -15,7 +17,7 @@ use crate::input::trace::Records;
 impl CtfTrace {
     /// Account for all records.
     pub fn account(&self, ctx: &Ctx) -> Result<Account, Cancelled> {
-        let plan = self.compile(&Projection::default());
+        let plan = CtfPlan::new(self, &Projection::default());
         let packets: Vec<(usize, usize)> = self
             .packets
             .iter()
@@ -25,7 +27,7 @@ impl CtfTrace {
         let make = |at: usize| {
             let mut found = Account::default();
             let Some((stream, packet)) = packets.get(at).copied() else { return found };
-            let mut reader = self.reader(&plan, StreamId::at(stream), packet..packet + 1);
+            let mut reader = CtfReader::new(self, &plan, StreamId::at(stream), packet..packet + 1);
             while reader.step().is_some() {
                 found.give(1);
             }

@@ -4,8 +4,8 @@
 //! metadata -> tsdl / json -> schema -> locate -> plan -> decode -> reader -> records
 //! stream files, index files -> packet -> table of packets --------^
 //! ```
-//! [`CtfTrace::open`] reads metadata, packet indexes and packet headers. [`CtfTrace::compile`] turns a projection into
-//! a decode plan; [`CtfTrace::reader`] runs the plan over a run of packets of one stream. A decode error ends a
+//! [`CtfTrace::open`] reads metadata, packet indexes and packet headers. [`CtfPlan`] is a projection, compiled;
+//! [`CtfReader`] runs the plan over a run of packets of one stream. A decode error ends a
 //! packet, never a trace.
 //!
 //! A trace may be recorded in several directories (the chunks of a rotated session): their schemas are joined, and
@@ -20,6 +20,7 @@ mod directory;
 mod emit;
 mod error;
 mod extent;
+mod format;
 mod ids;
 mod json;
 mod locate;
@@ -44,6 +45,7 @@ mod want;
 
 pub use decode::Sink;
 pub use directory::Directory;
+pub use format::FORMAT;
 pub use metadata::MetadataFileError;
 pub use open::{OpenDepth, Opening, open_all};
 pub use plan::CtfPlan;

@@ -140,13 +140,13 @@ pub fn open_all(openings: Vec<Opening>, depth: OpenDepth, ctx: &Ctx) -> Result<V
     })?;
     let mut schemas: HashMap<usize, OnceLock<Arc<ClassTables>>> = HashMap::default();
     for opening in &openings {
-        schemas.entry(opening.trace.schema_key()).or_default();
+        schemas.entry(opening.trace.schema_address()).or_default();
     }
     let parts: Vec<_> = openings.into_iter().zip(scanned).map(|part| Mutex::new(Some(part))).collect();
     let finish = |i: usize| {
         let part = parts.get(i)?.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (mut opening, scanned) = part?;
-        if let Some(shared) = schemas.get(&opening.trace.schema_key()) {
+        if let Some(shared) = schemas.get(&opening.trace.schema_address()) {
             let tables = shared.get_or_init(|| Arc::new(ClassTables::new(&opening.trace.schema)));
             opening.trace.tables = Arc::clone(tables);
         }

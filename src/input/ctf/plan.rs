@@ -45,18 +45,6 @@ pub(super) struct Header {
     pub(super) templates: Vec<OnceLock<Option<HeaderTemplate>>>,
 }
 
-impl CtfTrace {
-    /// Compile a projection.
-    pub fn compile(&self, projection: &Projection) -> CtfPlan {
-        CtfPlan::new(self, projection)
-    }
-
-    /// Compile everything, for a reader that shows whole records.
-    pub fn compile_whole(&self) -> CtfPlan {
-        CtfPlan::whole(self)
-    }
-}
-
 impl CtfPlan {
     /// Some fields of some classes.
     pub(super) fn new(trace: &CtfTrace, projection: &Projection) -> CtfPlan {

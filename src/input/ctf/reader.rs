@@ -99,13 +99,6 @@ struct Head<'a> {
     skip: Option<&'a EventSkip>,
 }
 
-impl CtfTrace {
-    /// Read some packets of a stream.
-    pub fn reader<'a>(&'a self, plan: &'a CtfPlan, stream: StreamId, packets: Range<usize>) -> CtfReader<'a> {
-        CtfReader::new(self, plan, stream, packets)
-    }
-}
-
 impl<'a> Records<'a> for CtfReader<'a> {
     fn next(&mut self) -> Option<Record<'_, 'a>> {
         loop {

@@ -9,14 +9,6 @@ use super::trace::{ClassTables, CtfTrace};
 use crate::base::heap::{HeapSize, block, with_elements};
 use std::sync::Arc;
 
-impl CtfTrace {
-    /// Bytes of the schema and of the tables of its record classes, which traces with one
-    /// [`key`](CtfTrace::schema_key) share.
-    pub fn shared_bytes(&self) -> usize {
-        self.schema.heap_bytes() + self.tables.heap_bytes()
-    }
-}
-
 impl HeapSize for CtfTrace {
     /// Without what is shared.
     fn heap_bytes(&self) -> usize {

@@ -1,12 +1,14 @@
 //! Joins stream files to streams: their order, the times of their packets, their losses.
 
 use super::packet::PacketRange;
+use super::plan::CtfPlan;
 use super::reader::CarriedClocks;
+use super::reader::CtfReader;
 use super::roles::size_of_role;
 use super::schema::Role;
 use super::trace::{CtfTrace, StreamPacket};
 use crate::base::notice::Notice;
-use crate::base::time::{ClockCorrection, Timestamp};
+use crate::base::time::Timestamp;
 use crate::input::record::{Projection, StreamId};
 use crate::input::stream::{Loss, Packet, Stream};
 use foldhash::HashMap;
@@ -86,36 +88,6 @@ impl CtfTrace {
         }
     }
 
-    /// Give the clocks whose uuids have an offset (in cycles from the origin) in another trace that offset.
-    pub fn set_clock_offsets(&mut self, offset: impl Fn(&str) -> Option<i128>) {
-        let mut changed = false;
-        for clock in self.chunks.iter_mut().flat_map(|chunk| &mut chunk.clocks) {
-            if let Some(base) = clock.clock.uuid.as_deref().and_then(&offset)
-                && base != clock.common.base
-            {
-                clock.common.base = base;
-                changed = true;
-            }
-        }
-        if changed {
-            self.time_packets();
-        }
-    }
-
-    /// Apply a correction to all clocks of the trace: the times of another clock become the common time line.
-    pub fn correct_clocks(&mut self, correction: ClockCorrection) {
-        for clock in self.chunks.iter_mut().flat_map(|chunk| &mut chunk.clocks) {
-            clock.common.correction = Some(correction);
-        }
-        self.time_packets();
-    }
-
-    /// The uuids of the clocks, each with its first offset (in cycles from the origin).
-    pub fn clock_offsets(&self) -> impl Iterator<Item = (&str, i128)> {
-        let clocks = self.chunks.iter().flat_map(|chunk| &chunk.clocks);
-        clocks.filter_map(|clock| Some((clock.clock.uuid.as_deref()?, clock.common.base)))
-    }
-
     /// Where packets do not record the clock at their beginning, carry the clock from packet to packet.
     pub(super) fn follow_clocks(&mut self) {
         for stream in 0..self.packets.len() {
@@ -140,9 +112,9 @@ impl CtfTrace {
 
     fn clocks_at_begin(&self, stream: usize) -> CarriedClocks {
         let wanted = vec![Some(Vec::new()); self.tables.classes.len()];
-        let plan = self.compile(&Projection { wanted });
+        let plan = CtfPlan::new(self, &Projection { wanted });
         let packets = self.packets.get(stream).map_or(0, Vec::len);
-        let mut reader = self.reader(&plan, StreamId::at(stream), 0..packets);
+        let mut reader = CtfReader::new(self, &plan, StreamId::at(stream), 0..packets);
         reader.clocks_at_begin()
     }
 }

@@ -6,11 +6,9 @@ use super::ids::EventIds;
 use super::packet::{PacketHeaderReader, PacketRange};
 use super::schema::{Clock, Count, Field, Kind, Schema, StreamClass};
 use crate::base::mapped::Mapped;
-use crate::base::notice::{Notice, Notices};
-use crate::base::time::{Ns, Timestamp};
-use crate::input::error::LeftOut;
+use crate::base::notice::Notices;
 use crate::input::record::{ClassId, Scope, StreamId};
-use crate::input::stream::{CanonicalTime, Class, SimpleField, Stream};
+use crate::input::stream::{Class, SimpleField, Stream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -77,32 +75,7 @@ pub struct CtfTrace {
 }
 
 impl CtfTrace {
-    /// The files that hold its records.
-    pub fn files(&self) -> Vec<&Mapped> {
-        self.files.iter().map(|file| &file.mapped).collect()
-    }
-
-    /// Record classes by [`ClassId`].
-    pub fn classes(&self) -> &[Class] {
-        &self.tables.classes
-    }
-
-    /// True where records of the class can have the field.
-    pub fn has_field(&self, class: ClassId, scope: Scope, dotted: &str) -> bool {
-        self.root(class, scope).is_some_and(|root| has_path(root, Some(dotted)))
-    }
-
-    /// The direct members of the payload that are integers or texts.
-    pub fn payload_fields(&self, class: ClassId) -> impl Iterator<Item = SimpleField<'_>> {
-        self.fields(class, Scope::Payload)
-    }
-
-    /// The same of the contexts.
-    pub fn context_fields(&self, class: ClassId) -> impl Iterator<Item = SimpleField<'_>> {
-        self.fields(class, Scope::CommonContext).chain(self.fields(class, Scope::SpecificContext))
-    }
-
-    fn fields(&self, class: ClassId, scope: Scope) -> impl Iterator<Item = SimpleField<'_>> {
+    pub(super) fn fields(&self, class: ClassId, scope: Scope) -> impl Iterator<Item = SimpleField<'_>> {
         let members = match self.root(class, scope) {
             Some(Field { kind: Kind::Struct(members), .. }) => members.as_slice(),
             _ => &[],
@@ -118,66 +91,9 @@ impl CtfTrace {
         })
     }
 
-    /// Streams by [`StreamId`].
-    pub fn streams(&self) -> &[Stream] {
-        &self.streams
-    }
-
-    /// A member of the trace environment (`hostname`, `kernel_release`, `domain` ...), numbers as text.
-    pub fn environment(&self, name: &str) -> Option<&str> {
-        self.schema.environment.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
-    }
-
-    /// Uuid of the clock, where there is exactly one clock and it has one.
-    pub fn clock_uuid(&self) -> Option<&str> {
-        match self.schema.clocks.as_slice() {
-            [clock] => clock.uuid.as_deref(),
-            _ => None,
-        }
-    }
-
-    /// Name of the clock, where there is exactly one.
-    pub fn clock_name(&self) -> Option<&str> {
-        match self.schema.clocks.as_slice() {
-            [clock] => Some(&clock.name),
-            _ => None,
-        }
-    }
-
-    /// What the common time line adds to the monotonic clock, if that is the only one: LTTng's default.
-    pub fn monotonic(&self) -> Option<Ns> {
-        let [clock] = self.schema.clocks.as_slice() else { return None };
-        let is_monotonic = clock.name == "monotonic" && clock.frequency == 1_000_000_000;
-        is_monotonic.then(|| CycleScale::of(clock).ns(0).ns())
-    }
-
-    /// Uuid of the trace: equal in all chunks of a session.
-    pub fn uuid(&self) -> Option<&str> {
-        self.schema.uuid.as_deref()
-    }
-
-    /// Version of the format: 1 (1.8) or 2.
-    pub fn version(&self) -> u8 {
-        self.schema.version
-    }
-
     /// The directory of the (first) metadata.
     pub fn path(&self) -> &Path {
         self.chunks.first().map_or(Path::new(""), |c| &c.path)
-    }
-
-    /// Irregularities found when the trace was opened, and files truncated since: ask after reading everything.
-    pub fn notices(&self) -> Notices {
-        let mut notices = self.notices.clone();
-        for file in self.files.iter().filter(|file| file.mapped.lost()) {
-            notices.add(Notice::MappingLost, 1, || file.name.clone());
-        }
-        notices
-    }
-
-    /// Add the notice that another of the named inputs was left out.
-    pub fn left_out(&mut self, LeftOut { notice, place }: &LeftOut) {
-        self.notices.add(*notice, 1, || place.clone());
     }
 
     /// The reason, where none of its files could be opened.
@@ -185,32 +101,15 @@ impl CtfTrace {
         self.unopened.as_deref().filter(|_| self.files.is_empty())
     }
 
-    /// The time of a clock value in a packet as `dump --canonical` prints it: with the offset that the packet's own
-    /// metadata gives, in double precision.
-    pub fn canonical_time(&self, stream: StreamId, packet: usize, cycles: u64) -> CanonicalTime {
-        let Some(clock) = self.clock(stream, packet) else { return CanonicalTime::NoClock };
-        clock.clock.canonical(cycles).map_or(CanonicalTime::Overflow, CanonicalTime::At)
-    }
-
-    /// The time of a clock value in a packet, on the common time line. `None`: the stream class has no clock.
-    pub fn exact_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Timestamp> {
-        Some(self.clock(stream, packet)?.common.ns(cycles))
-    }
-
     /// The clock of a packet, as the metadata of its chunk gives it.
-    fn clock(&self, stream: StreamId, packet: usize) -> Option<&ChunkClock> {
+    pub(super) fn clock(&self, stream: StreamId, packet: usize) -> Option<&ChunkClock> {
         let (file, _) = self.packet(stream, packet)?;
         let class = self.streams.get(stream.index())?.stream_class as usize;
         self.chunk_clock(file.chunk, class)
     }
 
-    /// The CPU that a packet names.
-    pub fn packet_cpu(&self, stream: StreamId, packet: usize) -> Option<u32> {
-        self.packet(stream, packet).and_then(|(_, place)| place.cpu)
-    }
-
     /// Equal for traces that share their schema, and with it their record classes.
-    pub fn schema_key(&self) -> usize {
+    pub(super) fn schema_address(&self) -> usize {
         Arc::as_ptr(&self.schema).addr()
     }
 
@@ -237,7 +136,7 @@ impl CtfTrace {
         format!("{}: packet {number} at byte {offset}, bit {} of it: {}", path.display(), error.at, error.kind)
     }
 
-    fn root(&self, class: ClassId, scope: Scope) -> Option<&Field> {
+    pub(super) fn root(&self, class: ClassId, scope: Scope) -> Option<&Field> {
         let class_info = self.tables.classes.get(class.index())?;
         let stream: &StreamClass = self.schema.streams.get(class_info.stream_class as usize)?;
         let first = self.tables.firsts.get(class_info.stream_class as usize)?;
@@ -250,7 +149,7 @@ impl CtfTrace {
     }
 }
 
-fn has_path(field: &Field, dotted: Option<&str>) -> bool {
+pub(super) fn has_path(field: &Field, dotted: Option<&str>) -> bool {
     let names = dotted.map(|names| names.split_once('.').map_or((names, None), |(first, rest)| (first, Some(rest))));
     match (&field.kind, names) {
         (Kind::Optional { field, .. }, _) => has_path(field, dotted),

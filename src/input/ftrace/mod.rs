@@ -22,20 +22,24 @@ mod version_6;
 mod version_7;
 
 pub use maps::MappedFile;
-pub use sections::TraceDatError;
 
+use super::account::Account;
+use super::formats::{InputFormat, Listed, OpenedBy, OpenedFile, PLAIN};
 use super::record::ClassId;
+use super::trace::{Reader, RecordedCode, Trace};
+use super::tracepoint::reader::TracepointReader;
 use super::tracepoint::threads::Threads;
 use super::tracepoint::{
     self, ClassSchema, ClockLoss, CpuStream, PacketPlace, RecorderClock, TraceParts, Walk, WalkStep, head,
 };
 use super::{OpenError, Unreadable};
-use crate::base::ctx::Ctx;
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::cursor::{ByteOrder, bits};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::temporary;
 use crate::input::tracepoint::format::{Field, FieldType, Format};
+use crate::model::recorder::TraceRecorder;
 use index::{CpuIndex, CpuPages, OverlongPages, PageIndex, PageIndexer};
 use marker::{MarkerClasses, MarkerSearch};
 use pages::{PageRules, PageWalk, StackClasses};
@@ -76,13 +80,6 @@ pub struct FtraceStorage {
     relations: ProcessRecords,
     threads: OnceLock<Threads>,
     undescribed: UndescribedEvents,
-}
-
-impl FtraceTrace {
-    /// The files that processes had mapped when they or the recording ended.
-    pub fn mapped_files(&self) -> &[MappedFile] {
-        &self.storage().maps
-    }
 }
 
 /// The fields of a class that name a thread.
@@ -178,23 +175,49 @@ impl tracepoint::Storage for FtraceStorage {
         self.rules.byte_order
     }
 
-    fn kernel_symbols(&self) -> Option<&[u8]> {
+    fn code(&self) -> RecordedCode<'_> {
         let symbols = match &self.symbols {
-            SymbolText::InFile(place) => self.file.bytes().get(place.clone())?,
-            SymbolText::Unpacked(symbols) => symbols,
+            SymbolText::InFile(place) => self.file.bytes().get(place.clone()),
+            SymbolText::Unpacked(symbols) => Some(&**symbols),
         };
-        (!symbols.is_empty()).then_some(symbols)
+        let kernel_symbols = symbols.filter(|symbols| !symbols.is_empty());
+        // As they were mapped when the processes or the recording ended.
+        RecordedCode { kernel_symbols, mapped_files: &self.maps, ..RecordedCode::default() }
     }
 
     fn files(&self) -> Vec<&Mapped> {
         std::iter::once(&self.file).chain(&self.plain).collect()
     }
+
+    fn format(&self) -> &'static InputFormat {
+        &FORMAT
+    }
+
+    fn any_reader(reader: TracepointReader<'_, FtraceStorage>) -> Reader<'_> {
+        Reader::Ftrace(reader)
+    }
+
+    fn account(trace: &FtraceTrace, ctx: &Ctx) -> Result<Account, Cancelled> {
+        trace.counted(ctx)
+    }
 }
 
-/// True for the first bytes of a trace.dat.
-pub fn is_one(begin: &[u8]) -> bool {
-    begin.starts_with(head::MAGIC)
-}
+/// Formats in a trace.dat from which it declares those of all systems, whether or not they were enabled.
+const ALL_SYSTEMS: usize = 100;
+
+/// A trace.dat.
+pub static FORMAT: InputFormat = InputFormat {
+    name: "trace.dat",
+    listed: Listed::As("a trace.dat"),
+    is_one: |named| named.begin().starts_with(head::MAGIC),
+    opened_by: OpenedBy::File(|file| Ok(OpenedFile::Trace(Trace::new(open(file.path, file.ctx)?)))),
+    temporary_files: 1,
+    recorder: TraceRecorder::TraceCmd,
+    declares_unrecorded: |_, classes| classes >= ALL_SYSTEMS,
+    stacks_are_records: true,
+    has_kernel_clocks: true,
+    ..PLAIN
+};
 
 /// Open a trace.dat.
 pub fn open(path: &Path, ctx: &Ctx) -> Result<FtraceTrace, OpenError> {
@@ -239,7 +262,7 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<FtraceTrace, OpenError> {
     }
     let environment = ["hostname", "kernel_release", "architecture"].into_iter().zip(sections.uname.drain(..).skip(1));
     let environment = environment.collect();
-    let format = format!("trace.dat {}", sections.head.version);
+    let version = format!("trace.dat {}", sections.head.version);
     let (commands, symbols, maps) = (sections.commands, sections.symbols, sections.maps);
     let threads = OnceLock::new();
     let undescribed = UndescribedEvents::new(&cpus);
@@ -257,7 +280,7 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<FtraceTrace, OpenError> {
         threads,
         undescribed,
     };
-    Ok(FtraceTrace::new(TraceParts { storage, format, schemas, cpu_streams, environment, clock, notices }))
+    Ok(FtraceTrace::new(TraceParts { storage, version, schemas, cpu_streams, environment, clock, notices }))
 }
 
 /// Unpacks the pages of all CPUs into one file, and sets the places in `sections` to those in the new file.

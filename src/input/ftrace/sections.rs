@@ -13,6 +13,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::text::{copied, copied_exactly};
 use crate::base::time::Ns;
 use crate::input::coverage::Coverage;
+use crate::input::error::FormatError;
 use crate::input::tracepoint::format::Format;
 use crate::input::tracepoint::head::{FormatText, Head};
 use std::ops::Range;
@@ -145,6 +146,8 @@ pub enum TraceDatError {
     #[error("compression {0} is not supported; none, zlib and zstd are")]
     Compression(String),
 }
+
+impl FormatError for TraceDatError {}
 
 impl Sections {
     /// Read the sections of a file.

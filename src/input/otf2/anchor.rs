@@ -5,6 +5,7 @@
 use super::bytes::Bytes;
 use crate::base::mapped::read_small;
 use crate::base::text::copied;
+use crate::input::error::FormatError;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
@@ -97,6 +98,8 @@ pub enum ArchiveError {
     #[error("it defines no location; copy the whole archive again")]
     NoLocation,
 }
+
+impl FormatError for ArchiveError {}
 
 /// Read and check an anchor file.
 pub(super) fn read(path: &Path) -> Result<Anchor, ArchiveError> {

@@ -32,6 +32,7 @@ pub use records::{
 };
 
 use super::error::LeftOut;
+use super::formats::{InputFormat, Listed, OpenedBy, PLAIN};
 use super::{OpenError, Unreadable};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
@@ -39,6 +40,15 @@ use crate::base::time::{Timestamp, exact_ns};
 use foldhash::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+/// An anchor file, or a folder that holds one.
+pub static FORMAT: InputFormat = InputFormat {
+    name: "OTF2",
+    listed: Listed::As("an OTF2 archive"),
+    is_one: |candidate| find(candidate.path).is_some(),
+    opened_by: OpenedBy::Otf2,
+    ..PLAIN
+};
 
 /// The latest time, so that the difference of two times never overflows (73 years in ns).
 const LATEST: Timestamp = Timestamp::new(1 << 61);

@@ -11,6 +11,7 @@ use super::walk::SideClass;
 use super::{PerfStorage, PerfTrace};
 use crate::base::cursor::{ByteOrder, bits};
 use crate::base::text::copied;
+use crate::input::trace::FormatTrace;
 use crate::input::tracepoint::{self, Raw, Walk as _, WalkStep};
 
 /// A recorded change of the files that a process has mapped.
@@ -136,7 +137,7 @@ impl PerfTrace {
             storage.packets().filter_map(|at| storage.walk_of(at)).flat_map(changes).collect();
         for change in &mut changes {
             if let MapChange::Map { path, build_id: build_id @ None, .. } = &mut change.change {
-                *build_id = self.build_ids().get(path.as_bytes()).map(|id| id.as_slice().into());
+                *build_id = self.storage().build_ids.get(path.as_bytes()).map(|id| id.as_slice().into());
             }
         }
         // A stable sort: changes of equal time stay in the order of the file.

@@ -9,6 +9,7 @@ use crate::base::cursor::{ByteOrder, Bytes, bits};
 use crate::base::notice::{Notice, Notices};
 use crate::base::text::copied;
 use crate::input::coverage::Coverage;
+use crate::input::error::FormatError;
 use crate::input::tracepoint::format::Format;
 use crate::input::tracepoint::head::{self, Head};
 use foldhash::HashMap;
@@ -122,6 +123,8 @@ pub enum PerfDataError {
     #[error("it lists no recorded event")]
     NoEvents,
 }
+
+impl FormatError for PerfDataError {}
 
 impl Header {
     /// Read the header of a file.

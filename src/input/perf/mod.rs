@@ -25,6 +25,10 @@ mod streams;
 mod unpack;
 mod walk;
 
+use super::account::Account;
+use super::formats::{InputFormat, Listed, OpenedBy, OpenedFile, PLAIN};
+use super::trace::{Reader, RecordedCode, Trace};
+use super::tracepoint::reader::TracepointReader;
 use super::tracepoint::threads::Threads;
 use super::tracepoint::{self, PacketPlace, RecorderClock, TraceParts, Walk, WalkStep};
 use super::{OpenError, Unreadable};
@@ -32,11 +36,11 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::cursor::ByteOrder;
 use crate::base::mapped::{Mapped, open_regular};
 use crate::base::notice::{Notice, Notices};
+use crate::model::recorder::TraceRecorder;
 use attr::{Attr, Attrs, DEFER_CALLCHAIN, ENABLE_ON_EXEC, WRITE_BACKWARD};
 use chains::{Deferred, PacketKey, SampleStack, StackStore};
 use foldhash::HashMap;
 use header::Header;
-pub use header::PerfDataError;
 use index::{Index, RecordRun};
 use merged::records_in_order;
 use parts::DataBytes;
@@ -127,19 +131,9 @@ impl PerfStorage {
 }
 
 impl PerfTrace {
-    /// Symbols of kernel code that was made while recording, as `/proc/kallsyms` lists symbols, each with its end.
-    pub fn kernel_code(&self) -> &str {
-        &self.storage().code
-    }
-
     /// True where samples hold copies of stacks; chains of others were followed by frame pointers.
     pub fn copies_stacks(&self) -> bool {
         self.storage().copied
-    }
-
-    /// The build ids of the header by path; perf lists the files that samples hit.
-    pub fn build_ids(&self) -> &HashMap<Vec<u8>, Vec<u8>> {
-        &self.storage().build_ids
     }
 }
 
@@ -213,19 +207,50 @@ impl tracepoint::Storage for PerfStorage {
         self.rules.byte_order
     }
 
-    fn kernel_symbols(&self) -> Option<&[u8]> {
-        self.symbols.as_ref().map(Mapped::bytes)
+    fn code(&self) -> RecordedCode<'_> {
+        RecordedCode {
+            kernel_symbols: self.symbols.as_ref().map(Mapped::bytes),
+            kernel_code: &self.code,
+            // perf lists the files that samples hit.
+            build_ids: Some(&self.build_ids).filter(|ids| !ids.is_empty()),
+            ..RecordedCode::default()
+        }
     }
 
     fn files(&self) -> Vec<&Mapped> {
         self.files.iter().map(|file| &file.mapped).collect()
     }
+
+    fn format(&self) -> &'static InputFormat {
+        &FORMAT
+    }
+
+    fn any_reader(reader: TracepointReader<'_, PerfStorage>) -> Reader<'_> {
+        Reader::Perf(reader)
+    }
+
+    fn account(trace: &PerfTrace, ctx: &Ctx) -> Result<Account, Cancelled> {
+        trace.counted(ctx)
+    }
+
+    fn as_perf(trace: &PerfTrace) -> Option<&PerfTrace> {
+        Some(trace)
+    }
 }
 
-/// True for the first bytes of a perf.data.
-pub fn is_one(begin: &[u8]) -> bool {
-    begin.starts_with(b"PERFILE2") || begin.starts_with(b"2ELIFREP")
-}
+/// A perf.data, or a directory of perf.
+pub static FORMAT: InputFormat = InputFormat {
+    name: "perf.data",
+    listed: Listed::As("a perf.data"),
+    is_one: |named| header_file(named.path).is_some(),
+    opened_by: OpenedBy::File(|file| Ok(OpenedFile::Trace(Trace::new(open(file.path, file.ctx)?)))),
+    temporary_files: 1,
+    recorder: TraceRecorder::Perf,
+    // Its own records have no declarations.
+    declares_unrecorded: |class, _| class.name.starts_with("perf:"),
+    has_kernel_clocks: true,
+    ..PLAIN
+};
 
 /// The file with the header of a recording: the path itself, or `data` in a directory of perf.
 pub fn header_file(path: &Path) -> Option<PathBuf> {
@@ -233,7 +258,7 @@ pub fn header_file(path: &Path) -> Option<PathBuf> {
     let begin = open_regular(&file).ok();
     let mut magic = [0u8; 8];
     std::io::Read::read_exact(&mut begin?, &mut magic).ok()?;
-    is_one(&magic).then_some(file)
+    matches!(&magic, b"PERFILE2" | b"2ELIFREP").then_some(file)
 }
 
 /// Open a perf.data, or a directory of perf.
@@ -312,9 +337,9 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<PerfTrace, OpenError> {
     if !deferred.is_empty() {
         storage.deferred = storage.stacks_of(&deferred);
     }
-    let format = if header.pipe { "perf.data (pipe)" } else { "perf.data" }.to_owned();
+    let version = if header.pipe { "perf.data (pipe)" } else { "perf.data" }.to_owned();
     let environment = header.environment;
-    Ok(PerfTrace::new(TraceParts { storage, format, schemas, cpu_streams, environment, clock, notices }))
+    Ok(PerfTrace::new(TraceParts { storage, version, schemas, cpu_streams, environment, clock, notices }))
 }
 
 /// Add notices about what was recorded of which events.

@@ -25,8 +25,8 @@ pub trait CountedStorage: Storage {
 }
 
 impl<S: CountedStorage> TracepointTrace<S> {
-    /// Account for all records.
-    pub fn account(&self, ctx: &Ctx) -> Result<Account, Cancelled> {
+    /// Account for all records by what the storage counts.
+    pub fn counted(&self, ctx: &Ctx) -> Result<Account, Cancelled> {
         let plan = self.compile(&Projection::default());
         let of_stream = |(stream, described): (usize, &Stream)| {
             (0..described.packets.len()).step_by(RUN).map(move |first| (stream, first))

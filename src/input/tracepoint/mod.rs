@@ -15,10 +15,16 @@ pub mod plan;
 pub mod reader;
 pub mod threads;
 
+use super::account::Account;
 use super::error::LeftOut;
+use super::formats::InputFormat;
+use super::perf::PerfTrace;
 use super::record::{ClassId, IntegerArray, Projection, Scope, StreamId};
 use super::stream::{CanonicalTime, Class, SimpleField, Stream};
+use super::trace::{FormatTrace, Plan, Reader, RecordedCode};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::cursor::ByteOrder;
+use crate::base::heap::block;
 use crate::base::mapped::Mapped;
 use crate::base::notice::Notices;
 use crate::base::time::{ClockCorrection, Ns, Timestamp};
@@ -123,17 +129,37 @@ pub trait Storage: Debug + Send + Sync {
     fn notices(&self) -> Notices;
     /// The order of the bytes of numbers.
     fn byte_order(&self) -> ByteOrder;
-    /// Kernel symbols as in `/proc/kallsyms`, where the recording holds them.
-    fn kernel_symbols(&self) -> Option<&[u8]>;
+    /// What the recording says of code.
+    fn code(&self) -> RecordedCode<'_>;
     /// The files that hold the records.
     fn files(&self) -> Vec<&Mapped>;
+    fn format(&self) -> &'static InputFormat;
+    /// The reader of the format as one of any format.
+    fn any_reader(reader: TracepointReader<'_, Self>) -> Reader<'_>
+    where
+        Self: Sized;
+    /// See [`FormatTrace::account`].
+    fn account(trace: &TracepointTrace<Self>, ctx: &Ctx) -> Result<Account, Cancelled>
+    where
+        Self: Sized;
+    /// Bytes on the heap, where records are there.
+    fn heap_bytes(&self) -> Option<usize> {
+        None
+    }
+    /// See [`FormatTrace::as_perf`].
+    fn as_perf(_trace: &TracepointTrace<Self>) -> Option<&PerfTrace>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }
 
 /// An opened recording.
 #[derive(Debug)]
 pub struct TracepointTrace<S> {
     storage: S,
-    format: String,
+    version: String,
     classes: Vec<Class>,
     schemas: Vec<ClassSchema>,
     cpu_streams: Vec<CpuStream>,
@@ -149,7 +175,7 @@ pub struct TraceParts<S> {
     /// Its records.
     pub storage: S,
     /// Format and version.
-    pub format: String,
+    pub version: String,
     /// Its classes, by [`ClassId`].
     pub schemas: Vec<ClassSchema>,
     /// Its streams, by [`StreamId`].
@@ -164,7 +190,7 @@ pub struct TraceParts<S> {
 impl<S: Storage> TracepointTrace<S> {
     /// Make a recording of its parts.
     pub fn new(parts: TraceParts<S>) -> TracepointTrace<S> {
-        let TraceParts { storage, format, schemas, cpu_streams, mut environment, clock, notices } = parts;
+        let TraceParts { storage, version, schemas, cpu_streams, mut environment, clock, notices } = parts;
         if !environment.iter().any(|(name, _)| *name == DOMAIN) {
             environment.push((DOMAIN, "kernel".to_owned()));
         }
@@ -174,7 +200,7 @@ impl<S: Storage> TracepointTrace<S> {
             .collect();
         let streams = Vec::new();
         let mut trace =
-            TracepointTrace { storage, format, classes, schemas, cpu_streams, streams, environment, clock, notices };
+            TracepointTrace { storage, version, classes, schemas, cpu_streams, streams, environment, clock, notices };
         trace.time_streams();
         trace
     }
@@ -198,114 +224,18 @@ impl<S: Storage> TracepointTrace<S> {
         &self.storage
     }
 
-    /// Record classes by [`ClassId`].
-    pub fn classes(&self) -> &[Class] {
-        &self.classes
-    }
-
     fn schema(&self, class: ClassId) -> Option<&ClassSchema> {
         self.schemas.get(class.index())
     }
 
-    /// True where records of the class can have the field.
-    pub fn has_field(&self, class: ClassId, scope: Scope, dotted: &str) -> bool {
-        let Some(schema) = self.schema(class) else { return false };
-        match scope {
-            Scope::Payload => schema.fields.iter().chain(&schema.common).any(|f| f.name == dotted),
-            Scope::CommonContext => schema.contexts().any(|c| c.name() == dotted),
-            Scope::SpecificContext => false,
-        }
-    }
-
-    /// The fields of the payload that are integers or texts.
-    pub fn payload_fields(&self, class: ClassId) -> impl Iterator<Item = SimpleField<'_>> {
-        let fields = self.schema(class).map_or(&[][..], |schema| &schema.fields);
-        fields.iter().filter_map(|f| Some(SimpleField { name: f.name.as_str(), is_integer: f.is_number()? }))
-    }
-
-    /// The same of the contexts.
-    pub fn context_fields(&self, class: ClassId) -> impl Iterator<Item = SimpleField<'_>> {
-        let contexts = self.schema(class).into_iter().flat_map(ClassSchema::contexts);
-        contexts.filter_map(|context| match context {
-            ContextField::Thread
-            | ContextField::Process
-            | ContextField::VirtualThread
-            | ContextField::VirtualProcess => Some(SimpleField { name: context.name(), is_integer: true }),
-            ContextField::Name => Some(SimpleField { name: context.name(), is_integer: false }),
-            ContextField::KernelStack | ContextField::UserStack => None,
-        })
-    }
-
-    /// Streams by [`StreamId`].
-    pub fn streams(&self) -> &[Stream] {
-        &self.streams
-    }
-
-    /// A member of the environment.
-    pub fn environment(&self, name: &str) -> Option<&str> {
-        self.environment.iter().find(|(n, _)| *n == name).map(|(_, value)| value.as_str())
-    }
-
-    /// Uuid of the clock, once it is known.
-    pub fn clock_uuid(&self) -> Option<&str> {
-        self.clock.uuid.as_deref()
-    }
-
-    /// Name of the clock.
-    pub fn clock_name(&self) -> Option<&str> {
-        Some(&self.clock.name)
-    }
-
-    /// What the common time line adds to the monotonic clock, if that is the recorder's.
-    pub fn monotonic(&self) -> Option<Ns> {
-        matches!(&*self.clock.name, "mono").then(|| self.clock.ns(0).ns())
-    }
-
-    /// The same of the clock that goes on while the machine is suspended.
-    pub fn boottime(&self) -> Option<Ns> {
-        matches!(&*self.clock.name, "boot").then(|| self.clock.ns(0).ns())
-    }
-
-    /// Uuid of the trace: it has none.
-    pub fn uuid(&self) -> Option<&str> {
-        None
-    }
-
-    /// Format and version.
-    pub fn format(&self) -> String {
-        self.format.clone()
-    }
-
-    /// Kernel symbols as in `/proc/kallsyms`, where the recording holds them.
-    pub fn kernel_symbols(&self) -> Option<&[u8]> {
-        self.storage.kernel_symbols()
-    }
-
-    /// The files that hold its records.
-    pub fn files(&self) -> Vec<&Mapped> {
-        self.storage.files()
-    }
-
-    /// Add the notice that something beside it was left out.
-    pub fn left_out(&mut self, LeftOut { notice, place }: &LeftOut) {
-        self.notices.add(*notice, 1, || place.clone());
-    }
-
-    /// Irregularities found when it was opened, and files truncated since.
-    pub fn notices(&self) -> Notices {
-        let mut notices = self.notices.clone();
-        notices.merge(&self.storage.notices());
-        notices
+    /// What is added to a clock of the recorded machine, if it is the recorder's.
+    fn kernel_clock(&self, name: &str) -> Option<Ns> {
+        (self.storage.format().has_kernel_clocks && self.clock.name == name).then(|| self.clock.ns(0).ns())
     }
 
     /// Compile a projection.
     pub fn compile(&self, projection: &Projection) -> TracepointPlan {
         TracepointPlan::new(&self.schemas, projection)
-    }
-
-    /// Compile everything.
-    pub fn compile_whole(&self) -> TracepointPlan {
-        TracepointPlan::whole(&self.schemas)
     }
 
     /// Read some packets of a stream.
@@ -317,47 +247,151 @@ impl<S: Storage> TracepointTrace<S> {
     ) -> TracepointReader<'a, S> {
         TracepointReader::new(self, plan, stream, packets)
     }
+}
 
-    /// The time of a clock value as `dump --canonical` prints it: on the recorder's own clock.
-    pub fn canonical_time(&self, _stream: StreamId, _packet: usize, clock: u64) -> CanonicalTime {
+impl<S: Storage> FormatTrace for TracepointTrace<S> {
+    fn format(&self) -> &'static InputFormat {
+        self.storage.format()
+    }
+
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    fn has_field(&self, class: ClassId, scope: Scope, dotted: &str) -> bool {
+        let Some(schema) = self.schema(class) else { return false };
+        match scope {
+            Scope::Payload => schema.fields.iter().chain(&schema.common).any(|f| f.name == dotted),
+            Scope::CommonContext => schema.contexts().any(|c| c.name() == dotted),
+            Scope::SpecificContext => false,
+        }
+    }
+
+    fn payload_fields(&self, class: ClassId) -> Vec<SimpleField<'_>> {
+        let fields = self.schema(class).into_iter().flat_map(|schema| &schema.fields);
+        fields.filter_map(|f| Some(SimpleField { name: f.name.as_str(), is_integer: f.is_number()? })).collect()
+    }
+
+    fn context_fields(&self, class: ClassId) -> Vec<SimpleField<'_>> {
+        let contexts = self.schema(class).into_iter().flat_map(ClassSchema::contexts);
+        let simple = contexts.filter_map(|context| match context {
+            ContextField::Thread
+            | ContextField::Process
+            | ContextField::VirtualThread
+            | ContextField::VirtualProcess => Some(SimpleField { name: context.name(), is_integer: true }),
+            ContextField::Name => Some(SimpleField { name: context.name(), is_integer: false }),
+            ContextField::KernelStack | ContextField::UserStack => None,
+        });
+        simple.collect()
+    }
+
+    fn streams(&self) -> &[Stream] {
+        &self.streams
+    }
+
+    fn environment(&self, name: &str) -> Option<&str> {
+        self.environment.iter().find(|(n, _)| *n == name).map(|(_, value)| value.as_str())
+    }
+
+    fn clock_uuid(&self) -> Option<&str> {
+        self.clock.uuid.as_deref()
+    }
+
+    fn clock_name(&self) -> Option<&str> {
+        Some(&self.clock.name)
+    }
+
+    fn monotonic(&self) -> Option<Ns> {
+        self.kernel_clock("mono")
+    }
+
+    fn boottime(&self) -> Option<Ns> {
+        self.kernel_clock("boot")
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let packets: usize = self.streams.iter().map(|stream| block(&stream.packets)).sum();
+        self.storage.heap_bytes().unwrap_or(packets)
+    }
+
+    fn code(&self) -> RecordedCode<'_> {
+        self.storage.code()
+    }
+
+    fn as_perf(&self) -> Option<&PerfTrace> {
+        S::as_perf(self)
+    }
+
+    fn files(&self) -> Vec<&Mapped> {
+        self.storage.files()
+    }
+
+    fn left_out(&mut self, LeftOut { notice, place }: &LeftOut) {
+        self.notices.add(*notice, 1, || place.clone());
+    }
+
+    fn notices(&self) -> Notices {
+        let mut notices = self.notices.clone();
+        notices.merge(&self.storage.notices());
+        notices
+    }
+
+    fn compile(&self, projection: &Projection) -> Plan {
+        Plan::Tracepoints(self.compile(projection))
+    }
+
+    fn compile_whole(&self) -> Plan {
+        Plan::Tracepoints(TracepointPlan::whole(&self.schemas))
+    }
+
+    fn reader<'a>(&'a self, plan: &'a Plan, stream: StreamId, packets: Range<usize>) -> Reader<'a> {
+        match plan {
+            Plan::Tracepoints(plan) => S::any_reader(self.reader(plan, stream, packets)),
+            Plan::Ctf(_) => Reader::Nothing,
+        }
+    }
+
+    fn canonical_time(&self, _stream: StreamId, _packet: usize, clock: u64) -> CanonicalTime {
         let time = Timestamp::checked(self.clock.base + i128::from(clock));
         time.map_or(CanonicalTime::Overflow, CanonicalTime::At)
     }
 
-    /// The time of a clock value on the common time line.
-    pub fn exact_time(&self, _stream: StreamId, _packet: usize, clock: u64) -> Option<Timestamp> {
+    fn exact_time(&self, _stream: StreamId, _packet: usize, clock: u64) -> Option<Timestamp> {
         Some(self.clock.ns(clock))
     }
 
-    /// The CPU of a packet.
-    pub fn packet_cpu(&self, stream: StreamId, _packet: usize) -> Option<u32> {
+    fn packet_cpu(&self, stream: StreamId, _packet: usize) -> Option<u32> {
         self.cpu_streams.get(stream.index())?.cpu
     }
 
-    /// Share the clock of another trace, with its uuid and offset.
-    pub fn join_clock(&mut self, uuid: &str, base: i128) {
+    fn join_clock(&mut self, uuid: &str, base: i128) {
         self.clock.uuid = Some(uuid.to_owned());
         self.clock.base = base;
         self.time_streams();
     }
 
-    /// Move the clock onto the offset that its uuid has in another trace, if it has one.
-    pub fn set_clock_offsets(&mut self, offset: impl Fn(&str) -> Option<i128>) {
+    fn set_clock_offsets(&mut self, offset: &dyn Fn(&str) -> Option<i128>) {
         let Some(uuid) = self.clock.uuid.clone() else { return };
         if let Some(base) = offset(&uuid).filter(|base| *base != self.clock.base) {
             self.join_clock(&uuid, base);
         }
     }
 
-    /// Correct the clock to another time line, which becomes the common one.
-    pub fn correct_clocks(&mut self, correction: ClockCorrection) {
+    fn correct_clocks(&mut self, correction: ClockCorrection) {
         self.clock.correction = Some(correction);
         self.time_streams();
     }
 
-    /// The uuid of the clock with its offset, once it is known.
-    pub fn clock_offsets(&self) -> impl Iterator<Item = (&str, i128)> {
-        self.clock.uuid.as_deref().map(|uuid| (uuid, self.clock.base)).into_iter()
+    fn clock_offsets(&self) -> Vec<(&str, i128)> {
+        self.clock.uuid.as_deref().map(|uuid| (uuid, self.clock.base)).into_iter().collect()
+    }
+
+    fn account(&self, ctx: &Ctx) -> Result<Account, Cancelled> {
+        S::account(self, ctx)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::base::time::Timestamp;
 use crate::input::ctf::Sink;
 use crate::input::record::{ClassId, Record, StreamId, Value};
 use crate::input::stream::{Position, SeekResult};
-use crate::input::trace::{PassedRecord, Records};
+use crate::input::trace::{FormatTrace, PassedRecord, Records};
 use std::ops::Range;
 
 /// Reads a run of packets of one stream.

@@ -19,6 +19,7 @@ use super::spans::{SpanPart, SpanThread, SpanTrack, Spans};
 use super::translation::{NamedThread, Translation};
 use super::unicode_text::UnicodeText;
 use super::{About, TranslationError};
+use crate::input::formats::BEGIN;
 use crate::input::tracepoint::RecorderClock;
 use flate2::bufread::MultiGzDecoder;
 use foldhash::HashMap;
@@ -27,8 +28,6 @@ use serde_json::error::Category;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
-/// Bytes at the begin of a file in which an event, or the list of them, begins.
-pub(super) const BEGIN: u64 = 1 << 16;
 /// The largest compression ratio.
 const MOST_RATIO: u64 = 64;
 const GZIP: &[u8] = b"\x1f\x8b";
@@ -261,13 +260,12 @@ impl<'de> Visitor<'de> for ChromeDocument<'_, '_, '_> {
 mod tests {
     use super::*;
     use crate::base::notice::Notice;
-    use crate::input::translated::TranslatedFormat;
     use flate2::write::GzEncoder;
     use std::io::Write;
 
     /// The parts of spans in a text, and the notices.
     fn read_text(text: &[u8]) -> (usize, u64, u64) {
-        let mut translation = Translation::new(TranslatedFormat::Chrome, String::new());
+        let mut translation = Translation::new(String::new());
         let about = read(&mut { text }, text.len() as u64, &mut translation).unwrap().unwrap();
         let parts = about.spans.unwrap().moments(0).count();
         let count = |notice| translation.notices.count(notice);

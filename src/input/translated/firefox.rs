@@ -218,7 +218,6 @@ impl ProfileThread<'_> {
 mod tests {
     use super::*;
     use crate::base::notice::Notice;
-    use crate::input::translated::TranslatedFormat;
 
     const TABLES: &str = r#""stackTable":{"prefix":[null,0,1],"frame":[0,1,2]},
         "frameTable":{"func":[0,1,2],"address":[1,2,3]},
@@ -232,7 +231,7 @@ mod tests {
 
     /// The names of functions, and the samples that were left out and could not be read.
     fn read_text(text: &str) -> Result<(Vec<String>, u64, u64), TranslationError> {
-        let mut translation = Translation::new(TranslatedFormat::Firefox, String::new());
+        let mut translation = Translation::new(String::new());
         read(text.as_bytes(), text.len() as u64, &mut translation).unwrap()?;
         let count = |notice| translation.notices.count(notice);
         let names = translation.frames.names().map(String::from).collect();

@@ -11,6 +11,7 @@
 //! Otherwise all stacks are of one thread without a name. A count with decimals is refused: what was rounded away
 //! would not be known. Cost: linear; the text is read twice.
 
+use super::firefox;
 use super::frames::Frame;
 use super::lines::{self, TextLine, TextLines};
 use super::thread_ids::id_of_name;
@@ -96,7 +97,8 @@ pub(super) fn is_one(begin: &[u8]) -> bool {
         is_deep |= memchr::memchr(b';', stack).is_some();
         !stack.contains(&0)
     };
-    lines.peek().is_some() && lines.all(&mut is_stack) && is_deep
+    // A profile of Firefox is one line, which may end like a stack where its begin is cut.
+    lines.peek().is_some() && lines.all(&mut is_stack) && is_deep && !firefox::is_one(begin)
 }
 
 fn is_comment(line: &[u8]) -> bool {
@@ -205,11 +207,10 @@ fn frame_of(frame: &[u8], translation: &mut Translation) -> Frame {
 mod tests {
     use super::*;
     use crate::base::notice::Notice;
-    use crate::input::translated::TranslatedFormat;
 
     /// The names of functions, and of threads with their ids, and the lines that could not be read.
     fn read_text(text: &str) -> Result<(Vec<String>, u64), TranslationError> {
-        let mut translation = Translation::new(TranslatedFormat::Folded, String::new());
+        let mut translation = Translation::new(String::new());
         read(&mut io::Cursor::new(text.as_bytes()), &mut translation).unwrap()?;
         let names = translation.frames.names().map(String::from).collect();
         Ok((names, translation.notices.count(Notice::LinesUnread)))

@@ -46,15 +46,19 @@ mod translation;
 mod unicode_text;
 mod xperf;
 
+use super::error::FormatError;
+use super::formats::{InputFormat, Listed, NamedFile, OpenedBy, OpenedFile, PLAIN};
+use super::trace::Trace;
 use super::tracepoint::{RecorderClock, TraceParts, TracepointTrace};
 use super::{OpenError, Unreadable};
-use crate::base::ctx::Ctx;
-use crate::base::mapped::{self, Mapped};
+use crate::base::ctx::Cancelled;
+use crate::base::mapped;
+use crate::model::recorder::TraceRecorder;
 use sealed::SealedTranslation;
 pub use span_file::{KernelOfSpans, SpanFile};
 use spans::Spans;
-use std::io::{BufReader, Read};
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, BufReader};
 pub use storage::TranslatedStorage;
 pub use thread_runs::{CpuSwitch, ThreadRuns};
 use translation::Translation;
@@ -62,74 +66,74 @@ use translation::Translation;
 /// An opened recording.
 pub type TranslatedTrace = TracepointTrace<TranslatedStorage>;
 
-/// An opened file.
-#[derive(Debug)]
-pub enum TranslatedInput {
-    /// It has the kernel's events.
-    Trace(Box<TranslatedTrace>),
-    /// It has spans of programs alone.
-    Spans(Box<SpanFile>),
-}
-
-/// A format that is translated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TranslatedFormat {
-    /// The output of a DTrace script.
-    Dtrace,
-    /// Events of Windows, by `xperf -a dumper`.
-    Xperf,
-    /// Events of Windows, by `tracerpt -of CSV`.
-    Tracerpt,
-    /// A trace of Perfetto.
-    Perfetto,
-    /// Spans of programs in Chrome's JSON.
-    Chrome,
-    /// The text of `perf script`.
-    Script,
-    /// A profile of the Firefox profiler.
-    Firefox,
-    /// Folded stacks.
-    Folded,
-}
-
-impl TranslatedFormat {
-    /// The format of a file that begins so.
-    fn of(begin: &[u8]) -> Option<TranslatedFormat> {
-        let text = begin.strip_prefix(b"\xef\xbb\xbf").unwrap_or(begin).trim_ascii_start();
-        let begins = |with: &str| text.starts_with(with.as_bytes());
-        match () {
-            () if begins(dtrace::BEGIN) => Some(TranslatedFormat::Dtrace),
-            () if begins(xperf::BEGIN) => Some(TranslatedFormat::Xperf),
-            () if begins(tracerpt::BEGIN) => Some(TranslatedFormat::Tracerpt),
-            () if perfetto::is_one(begin) => Some(TranslatedFormat::Perfetto),
-            () if chrome::is_one(begin) => Some(TranslatedFormat::Chrome),
-            () if script::is_one(begin) => Some(TranslatedFormat::Script),
-            () if firefox::is_one(begin) => Some(TranslatedFormat::Firefox),
-            () if folded::is_one(begin) => Some(TranslatedFormat::Folded),
-            () => None,
-        }
-    }
-
-    /// The format of the file at a path.
-    pub fn at(path: &Path) -> Option<TranslatedFormat> {
-        let mut begin = Vec::new();
-        mapped::open_regular(path).and_then(|file| file.take(chrome::BEGIN).read_to_end(&mut begin)).ok()?;
-        TranslatedFormat::of(&begin)
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            TranslatedFormat::Dtrace => "DTrace text",
-            TranslatedFormat::Xperf => "ETW text (xperf)",
-            TranslatedFormat::Tracerpt => "ETW text (tracerpt)",
-            TranslatedFormat::Perfetto => "Perfetto",
-            TranslatedFormat::Chrome => "Chrome JSON",
-            TranslatedFormat::Script => "perf script text",
-            TranslatedFormat::Firefox => "Firefox profile",
-            TranslatedFormat::Folded => "folded stacks",
-        }
-    }
-}
+/// The formats, in the order in which a file is asked for them.
+pub(super) static FORMATS: [InputFormat; 8] = [
+    InputFormat {
+        name: "DTrace text",
+        listed: Listed::FileOf("DTrace"),
+        is_one: |named| named.text().starts_with(dtrace::BEGIN.as_bytes()),
+        opened_by: OpenedBy::File(|file| translated(file, |from, to| Ok(dtrace::read(&mut from.reader, to)))),
+        recorder: TraceRecorder::Dtrace,
+        ..PLAIN
+    },
+    InputFormat {
+        name: "ETW text (xperf)",
+        listed: Listed::FileOf("ETW"),
+        is_one: |named| named.text().starts_with(xperf::BEGIN.as_bytes()),
+        opened_by: OpenedBy::File(|file| translated(file, |from, to| Ok(xperf::read(&mut from.reader, to)))),
+        recorder: TraceRecorder::Etw,
+        ..PLAIN
+    },
+    InputFormat {
+        name: "ETW text (tracerpt)",
+        listed: Listed::FileOf("ETW"),
+        is_one: |named| named.text().starts_with(tracerpt::BEGIN.as_bytes()),
+        opened_by: OpenedBy::File(|file| translated(file, |from, to| Ok(tracerpt::read(&mut from.reader, to)))),
+        recorder: TraceRecorder::Etw,
+        ..PLAIN
+    },
+    InputFormat {
+        name: "Perfetto",
+        listed: Listed::FileOf("Perfetto"),
+        is_one: |named| perfetto::is_one(named.begin()),
+        opened_by: OpenedBy::File(|file| translated(file, |from, to| Ok(perfetto::read(&mut from.reader, to)))),
+        recorder: TraceRecorder::Perfetto,
+        ..PLAIN
+    },
+    InputFormat {
+        name: "Chrome JSON",
+        listed: Listed::FileOf("Chrome JSON"),
+        is_one: |named| chrome::is_one(named.begin()),
+        opened_by: OpenedBy::File(|file| {
+            translated(file, |from, to| Ok(chrome::read(&mut from.reader, from.size, to)))
+        }),
+        ..PLAIN
+    },
+    InputFormat {
+        name: "perf script text",
+        listed: Listed::As("text of `perf script`"),
+        is_one: |named| script::is_one(named.begin()),
+        opened_by: OpenedBy::File(|file| translated(file, |_, to| script::read_file(file.path, to, file.ctx))),
+        recorder: TraceRecorder::Perf,
+        ..PLAIN
+    },
+    InputFormat {
+        name: "folded stacks",
+        listed: Listed::As("folded stacks"),
+        is_one: |named| folded::is_one(named.begin()),
+        opened_by: OpenedBy::File(|file| translated(file, |from, to| Ok(folded::read(&mut from.reader, to)))),
+        ..PLAIN
+    },
+    InputFormat {
+        name: "Firefox profile",
+        listed: Listed::As("a Firefox profile"),
+        is_one: |named| firefox::is_one(named.begin()),
+        opened_by: OpenedBy::File(|file| {
+            translated(file, |from, to| Ok(firefox::read(&mut from.reader, from.size, to)))
+        }),
+        ..PLAIN
+    },
+];
 
 /// The reason why a file cannot be translated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -201,35 +205,42 @@ struct About {
     spans: Option<Spans>,
 }
 
-/// Open a file of one of the formats.
-pub fn open(path: &Path, shown: &str, format: TranslatedFormat, ctx: &Ctx) -> Result<TranslatedInput, OpenError> {
-    let io = |e: std::io::Error| Unreadable::from(e).at(path);
-    let file = mapped::open_regular(path).map_err(io)?;
-    let size = file.metadata().map_err(io)?.len();
-    let mut file = BufReader::with_capacity(1 << 18, file);
-    let mut translation = Translation::new(format, shown.to_owned());
-    let read = match format {
-        TranslatedFormat::Dtrace => dtrace::read(&mut file, &mut translation),
-        TranslatedFormat::Xperf => xperf::read(&mut file, &mut translation),
-        TranslatedFormat::Tracerpt => tracerpt::read(&mut file, &mut translation),
-        TranslatedFormat::Perfetto => perfetto::read(&mut file, &mut translation),
-        TranslatedFormat::Chrome => chrome::read(&mut file, size, &mut translation),
-        TranslatedFormat::Firefox => firefox::read(&mut file, size, &mut translation),
-        TranslatedFormat::Folded => folded::read(&mut file, &mut translation),
-        TranslatedFormat::Script => Ok(script::read(Mapped::open(path).map_err(io)?.bytes(), &mut translation, ctx)?),
-    };
+/// A file that is read from its beginning.
+struct PlainSource {
+    reader: BufReader<File>,
+    /// Bytes of the file.
+    size: u64,
+}
+
+/// What a file says, or the reason why it cannot be read.
+type Translated = Result<io::Result<Result<About, TranslationError>>, Cancelled>;
+
+/// Open a file by the translation of its format.
+fn translated(
+    file: &NamedFile<'_>,
+    read: impl FnOnce(&mut PlainSource, &mut Translation) -> Translated,
+) -> Result<OpenedFile, OpenError> {
+    let path = file.path;
+    let io = |e: io::Error| Unreadable::from(e).at(path);
+    let opened = mapped::open_regular(path).map_err(io)?;
+    let size = opened.metadata().map_err(io)?.len();
+    let mut source = PlainSource { reader: BufReader::with_capacity(1 << 18, opened), size };
+    let mut translation = Translation::new(file.shown.to_owned());
+    let read = read(&mut source, &mut translation)?;
     let mut about = read.map_err(io)?.map_err(|e| Unreadable::from(e).at(path))?;
     match about.spans.take() {
         Some(spans) if spans.is_empty() => Err(Unreadable::from(TranslationError::NoSpans).at(path)),
-        Some(spans) => Ok(TranslatedInput::Spans(Box::new(SpanFile::new(path, spans, about, translation)))),
-        None => Ok(TranslatedInput::Trace(Box::new(about.trace(translation.seal())))),
+        Some(spans) => Ok(OpenedFile::Spans(Box::new(SpanFile::new(file, spans, about, translation)))),
+        None => Ok(OpenedFile::Trace(Trace::new(about.trace(translation.seal(file.format))))),
     }
 }
+
+impl FormatError for TranslationError {}
 
 impl About {
     fn trace(self, sealed: SealedTranslation) -> TranslatedTrace {
         TranslatedTrace::new(TraceParts {
-            format: sealed.storage.format.name().to_owned(),
+            version: sealed.storage.format.name.to_owned(),
             storage: sealed.storage,
             schemas: sealed.schemas,
             cpu_streams: sealed.cpu_streams,
@@ -237,22 +248,5 @@ impl About {
             clock: self.clock,
             notices: sealed.notices,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn format_is_told_by_the_begin_of_a_file() {
-        let of = TranslatedFormat::of;
-        assert_eq!(of(b"\n\nwhyslow-dtrace\t1\tos=FreeBSD\n"), Some(TranslatedFormat::Dtrace));
-        assert_eq!(of(b"BeginHeader\r\n"), Some(TranslatedFormat::Xperf));
-        assert_eq!(of(b"\xef\xbb\xbf   Event Name,   Type,"), Some(TranslatedFormat::Tracerpt));
-        assert_eq!(of(b"\x0a\x04\x40\x01\x50\x01"), Some(TranslatedFormat::Perfetto));
-        for other in [&b"\x0a\x0d\x0d\x0a\x1c\0\0\0"[..], b"", b"\n", b"hello", b"\nThis is text", b"\x0a\x02zz"] {
-            assert_eq!(of(other), None, "{other:?}");
-        }
     }
 }

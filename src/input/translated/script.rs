@@ -19,10 +19,13 @@ use super::script_part::ScriptPart;
 use super::translation::Translation;
 use super::{About, TranslationError};
 use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::mapped::Mapped;
 use crate::base::parallel::in_order;
 use crate::base::text::copied;
 use crate::input::tracepoint::RecorderClock;
+use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// Bytes of a part.
@@ -44,7 +47,19 @@ pub(super) fn is_one(begin: &[u8]) -> bool {
     line.tid >= 0 || line.pid >= 0 || !line.event.is_empty() && line.name.len() <= 16
 }
 
-/// Read the events of a file.
+/// Read the events of the file at a path.
+pub(super) fn read_file(
+    path: &Path,
+    translation: &mut Translation,
+    ctx: &Ctx,
+) -> Result<io::Result<Result<About, TranslationError>>, Cancelled> {
+    match Mapped::open(path) {
+        Ok(file) => read(file.bytes(), translation, ctx).map(Ok),
+        Err(e) => Ok(Err(e)),
+    }
+}
+
+/// Read the events of a text.
 pub(super) fn read(
     text: &[u8],
     translation: &mut Translation,
@@ -119,7 +134,7 @@ fn environment(text: &[u8]) -> Vec<(&'static str, String)> {
 mod tests {
     use super::*;
     use crate::base::notice::Notice;
-    use crate::input::translated::TranslatedFormat;
+    use crate::input::formats::PLAIN;
 
     const TEXT: &str = "# ========
 # hostname : web1
@@ -144,10 +159,10 @@ late 9 [001]     1.000100:    7 cycles:u:      1153 other+0x1 (/bin/app)
 
     /// The bytes of all CPUs, the functions, and the lines that could not be read.
     fn read_text(text: &str, part: usize, workers: usize) -> (Vec<Vec<u8>>, Vec<String>, Vec<u8>, u64) {
-        let mut translation = Translation::new(TranslatedFormat::Script, String::new());
+        let mut translation = Translation::new(String::new());
         read_in_parts(text.as_bytes(), part, &mut translation, &Ctx::new(workers)).unwrap().unwrap();
         let unread = translation.notices.count(Notice::LinesUnread);
-        let storage = translation.seal().storage;
+        let storage = translation.seal(&PLAIN).storage;
         let frames = storage.frames.iter().map(|frame| frame.to_string()).collect();
         (storage.cpus.into_iter().map(|cpu| cpu.blocks.concat()).collect(), frames, storage.kernel_symbols, unread)
     }

@@ -5,7 +5,6 @@
 //! is looked up as a whole, each event knows the classes of the fields that it printed before, so most events are
 //! added without an allocation. Cost: linear; the tables refer to the text.
 
-use super::TranslatedFormat;
 use super::frames::Frame;
 use super::script_event::{self, Printed, PrintedForm, PrintedSwitch};
 use super::script_frames::ScriptFrames;
@@ -113,7 +112,7 @@ pub(super) struct ScriptPart<'t> {
 }
 
 fn translation() -> Translation {
-    Translation::new(TranslatedFormat::Script, String::new())
+    Translation::new(String::new())
 }
 
 impl Default for ScriptPart<'_> {

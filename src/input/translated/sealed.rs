@@ -6,6 +6,7 @@
 use super::storage::{CpuRecords, HEAD, RecordHead, TranslatedStorage};
 use super::translation::{Translation, UNKNOWN_CPU};
 use crate::base::notice::Notices;
+use crate::input::formats::InputFormat;
 use crate::input::tracepoint::{ClassSchema, CpuPacket, CpuStream, RecordedIds};
 
 /// Bytes of a packet.
@@ -21,7 +22,7 @@ pub(super) struct SealedTranslation {
 
 impl Translation {
     /// Sort, cut into packets.
-    pub fn seal(mut self) -> SealedTranslation {
+    pub fn seal(mut self, format: &'static InputFormat) -> SealedTranslation {
         if self.thread_ids == RecordedIds::Initial {
             self.threads.named(0, 0, b"swapper");
         }
@@ -46,7 +47,7 @@ impl Translation {
             cpu_streams.push(stream);
         }
         let storage = TranslatedStorage {
-            format: self.format,
+            format,
             name: self.name,
             cpus,
             threads: self.threads,

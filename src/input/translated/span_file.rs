@@ -12,14 +12,16 @@ use super::thread_runs::{ClockAgreement, ThreadRuns};
 use super::translation::Translation;
 use super::{About, TranslatedTrace, TranslationError};
 use crate::base::time::Span;
+use crate::input::formats::{InputFormat, NamedFile};
 use crate::input::tracepoint::{DOMAIN, RecordedIds, RecorderClock};
 use crate::input::{OpenError, Unreadable};
 use foldhash::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// See the module.
 #[derive(Debug)]
 pub struct SpanFile {
+    format: &'static InputFormat,
     path: PathBuf,
     spans: Spans,
     about: About,
@@ -51,9 +53,9 @@ struct PlacedSpans {
 }
 
 impl SpanFile {
-    pub(super) fn new(path: &Path, spans: Spans, about: About, mut translation: Translation) -> SpanFile {
+    pub(super) fn new(file: &NamedFile<'_>, spans: Spans, about: About, mut translation: Translation) -> SpanFile {
         translation.thread_ids = RecordedIds::Own;
-        SpanFile { path: path.to_owned(), spans, about, translation }
+        SpanFile { format: file.format, path: file.path.to_owned(), spans, about, translation }
     }
 
     /// The threads that begin or end spans.
@@ -94,7 +96,7 @@ impl SpanFile {
     }
 
     fn trace(self, beside: Option<(&KernelOfSpans, i128)>) -> TranslatedTrace {
-        let SpanFile { spans, mut about, mut translation, .. } = self;
+        let SpanFile { format, spans, mut about, mut translation, .. } = self;
         about.environment.push((DOMAIN, "ust".to_owned()));
         if let Some((kernel, base)) = beside {
             about.environment.extend(kernel.host.clone().map(|host| ("hostname", host)));
@@ -102,7 +104,7 @@ impl SpanFile {
             about.clock = RecorderClock { name, uuid, base, correction: None };
         }
         spans.write(beside.map(|(kernel, _)| &kernel.runs), about.clock.base, &mut translation);
-        let mut sealed = translation.seal();
+        let mut sealed = translation.seal(format);
         if beside.is_none() {
             sealed.cpu_streams.iter_mut().for_each(|stream| stream.cpu = None);
         }

@@ -7,12 +7,16 @@
 //! In: the blocks that `sealed.rs` has cut into packets. Out: a walk from record to record of a packet. Numbers are
 //! little-endian; blocks hold whole records, and packets do not pass their ends.
 
-use super::TranslatedFormat;
+use super::TranslatedTrace;
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::cursor::{ByteOrder, Bytes};
 use crate::base::mapped::Mapped;
 use crate::base::notice::Notices;
 use crate::input::account::Account;
+use crate::input::formats::InputFormat;
 use crate::input::record::{ClassId, IntegerArray};
+use crate::input::trace::{Reader, RecordedCode};
+use crate::input::tracepoint::reader::TracepointReader;
 use crate::input::tracepoint::threads::Threads;
 use crate::input::tracepoint::{PacketPlace, Raw, StackSide, Storage, Walk, WalkPosition, WalkStep};
 use std::ops::Range;
@@ -44,7 +48,7 @@ impl CpuRecords {
 /// The records of a recording.
 #[derive(Debug)]
 pub struct TranslatedStorage {
-    pub(super) format: TranslatedFormat,
+    pub(super) format: &'static InputFormat,
     pub(super) name: String,
     pub(super) cpus: Vec<CpuRecords>,
     pub(super) threads: Threads,
@@ -54,29 +58,6 @@ pub struct TranslatedStorage {
     pub(super) kernel_symbols: Vec<u8>,
     /// What became of the records of the file.
     pub(super) account: Account,
-}
-
-impl TranslatedStorage {
-    /// See [`Trace::frames`](crate::input::trace::Trace::frames).
-    pub fn frames(&self) -> Arc<[Box<str>]> {
-        Arc::clone(&self.frames)
-    }
-
-    /// The format of the file.
-    pub fn format(&self) -> TranslatedFormat {
-        self.format
-    }
-
-    /// What became of the records of the file.
-    pub fn account(&self) -> &Account {
-        &self.account
-    }
-
-    /// Bytes of all records.
-    pub fn bytes(&self) -> usize {
-        let frames: usize = self.frames.iter().map(|frame| frame.len()).sum();
-        self.cpus.iter().map(CpuRecords::bytes).sum::<usize>() + frames + self.kernel_symbols.len()
-    }
 }
 
 impl Storage for TranslatedStorage {
@@ -106,12 +87,31 @@ impl Storage for TranslatedStorage {
         ByteOrder::Little
     }
 
-    fn kernel_symbols(&self) -> Option<&[u8]> {
-        (!self.kernel_symbols.is_empty()).then_some(&self.kernel_symbols)
+    fn code(&self) -> RecordedCode<'_> {
+        let kernel_symbols = Some(&*self.kernel_symbols).filter(|symbols| !symbols.is_empty());
+        RecordedCode { kernel_symbols, frames: Some(&self.frames), ..RecordedCode::default() }
     }
 
     fn files(&self) -> Vec<&Mapped> {
         Vec::new()
+    }
+
+    fn format(&self) -> &'static InputFormat {
+        self.format
+    }
+
+    fn any_reader(reader: TracepointReader<'_, TranslatedStorage>) -> Reader<'_> {
+        Reader::Translated(reader)
+    }
+
+    /// Counted while the file was read.
+    fn account(trace: &TranslatedTrace, _ctx: &Ctx) -> Result<Account, Cancelled> {
+        Ok(trace.storage().account.clone())
+    }
+
+    fn heap_bytes(&self) -> Option<usize> {
+        let frames: usize = self.frames.iter().map(|frame| frame.len()).sum();
+        Some(self.cpus.iter().map(CpuRecords::bytes).sum::<usize>() + frames + self.kernel_symbols.len())
     }
 }
 

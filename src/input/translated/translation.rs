@@ -4,7 +4,6 @@
 //! them in order of time); classes with the names and fields that the kernel's tracepoints have; names and processes of
 //! threads. Cost: linear. The numbers of CPUs and of classes have limits.
 
-use super::TranslatedFormat;
 use super::frames::Frames;
 use super::latest_threads::LatestThreads;
 use super::outcome::RecordAccount;
@@ -130,7 +129,6 @@ pub(super) struct CpuTranslation {
 /// What is known so far.
 #[derive(Debug)]
 pub(super) struct Translation {
-    pub format: TranslatedFormat,
     pub name: String,
     pub schemas: Vec<ClassSchema>,
     by_name: HashMap<String, ClassId>,
@@ -148,9 +146,8 @@ pub(super) struct Translation {
 }
 
 impl Translation {
-    pub fn new(format: TranslatedFormat, name: String) -> Translation {
+    pub fn new(name: String) -> Translation {
         Translation {
-            format,
             name,
             schemas: Vec::new(),
             by_name: HashMap::default(),

@@ -13,7 +13,8 @@ use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
 use crate::model::execution::{ContextTime, Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
-use crate::model::recorded::{Recorded, StackKind, TraceRecorder};
+use crate::model::recorded::{Recorded, StackKind};
+use crate::model::recorder::TraceRecorder;
 use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo, TraceLevel};
 use std::collections::BTreeMap;
@@ -232,18 +233,7 @@ fn read_facts(traces: usize, unpack: &mut Unpack<'_>) -> Option<Facts> {
 
 fn read_recorded(unpack: &mut Unpack<'_>) -> Option<Recorded> {
     let host = unpack.text()?;
-    let recorder = match unpack.number()? {
-        0_u64 => TraceRecorder::Other,
-        1 => TraceRecorder::Lttng,
-        2 => TraceRecorder::Perf,
-        3 => TraceRecorder::TraceCmd,
-        4 => TraceRecorder::Dtrace,
-        5 => TraceRecorder::Etw,
-        6 => TraceRecorder::Perfetto,
-        7 => TraceRecorder::ScoreP,
-        8 => TraceRecorder::Eztrace,
-        _ => return None,
-    };
+    let recorder = *TraceRecorder::ALL.get(usize::try_from(unpack.number()?).ok()?)?;
     let bits = unpack.number()?;
     let stacks = (0..).zip(StackKind::ALL).filter(|(bit, _)| bits >> bit & 1 != 0).map(|(_, kind)| kind).collect();
     // No more events than bytes: `index` bounds the number.

@@ -10,7 +10,7 @@ use crate::base::time::Timestamp;
 use crate::model::context::{Contexts, FrameKind};
 use crate::model::execution::{ContextTime, Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
-use crate::model::recorded::{Recorded, StackKind, TraceRecorder};
+use crate::model::recorded::{Recorded, StackKind};
 use crate::model::{Model, ThreadInfo, TraceInfo, TraceLevel};
 use std::io::Write;
 
@@ -152,17 +152,7 @@ fn write_facts(Facts { traces, lost: Lost { events, packets, streams } }: &Facts
 
 fn write_recorded(pack: &mut Pack, recorded: &Recorded) {
     pack.text(&recorded.host);
-    pack.number(match recorded.recorder {
-        TraceRecorder::Other => 0,
-        TraceRecorder::Lttng => 1,
-        TraceRecorder::Perf => 2,
-        TraceRecorder::TraceCmd => 3,
-        TraceRecorder::Dtrace => 4,
-        TraceRecorder::Etw => 5,
-        TraceRecorder::Perfetto => 6,
-        TraceRecorder::ScoreP => 7,
-        TraceRecorder::Eztrace => 8,
-    });
+    pack.number(recorded.recorder as u64);
     let stacks = (0..).zip(StackKind::ALL).filter(|(_, kind)| recorded.stacks.contains(kind));
     pack.number(stacks.map(|(bit, _)| 1 << bit).sum());
     pack.number(recorded.events.len() as u64);

@@ -275,7 +275,7 @@ impl Binding {
             switches: Vec::new(),
             follows_switches: false,
             machine: dialect::machine(trace).map(str::to_owned),
-            frames: trace.frames(),
+            frames: trace.code().frames.cloned().unwrap_or_default(),
             numbers: 0,
         };
         for (i, class) in trace.classes().iter().enumerate() {

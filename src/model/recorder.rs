@@ -1,10 +1,10 @@
-//! Recorders of other platforms: the events of [`TOPICS`](super::topic::TOPICS) that their files can hold, in their own
-//! words, and one line that records them.
+//! The programs that write traces; of those on other platforms the events of [`TOPICS`](super::topic::TOPICS) that their
+//! files can hold, in their own words, and one line that records them.
 //!
 //! A format that has no event for a question cannot answer it; then there is no line either. docs/OTHER-PLATFORMS.md
-//! has the formats and the script of the first line.
+//! has the formats and the script of the first line. The recorders of Linux and of MPI runs record all that is asked
+//! for: `recorded.rs` and `archive_gaps.rs` have their lines.
 
-use super::recorded::TraceRecorder;
 use super::topic::{ESSENTIAL, SYSTEM_CALLS};
 
 /// An event of Linux, and what records it there.
@@ -78,12 +78,36 @@ const PERFETTO: Platform = Platform {
               block/block_rq_insert block/block_rq_issue block/block_rq_complete ftrace/print",
 };
 
-/// The platform of a recorder; `None` for those of Linux that write traces of their own.
-pub(super) fn of(recorder: TraceRecorder) -> Option<&'static Platform> {
-    match recorder {
-        TraceRecorder::Dtrace => Some(&DTRACE),
-        TraceRecorder::Etw => Some(&ETW),
-        TraceRecorder::Perfetto => Some(&PERFETTO),
-        _ => None,
-    }
+macro_rules! recorders {
+    ($($(#[$doc:meta])* $recorder:ident $platform:expr,)+) => {
+        /// The program that wrote a trace. New ones are the last, because databases have their numbers.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum TraceRecorder { $($(#[$doc])* $recorder,)+ }
+
+        impl TraceRecorder {
+            pub(super) const ALL: &[TraceRecorder] = &[$(TraceRecorder::$recorder),+];
+
+            /// What its files can hold; `None` for those of Linux and of MPI runs.
+            pub(super) fn platform(self) -> Option<&'static Platform> {
+                match self { $(TraceRecorder::$recorder => $platform,)+ }
+            }
+        }
+    };
+}
+
+recorders! {
+    /// Another one, or unknown.
+    #[default]
+    Other None,
+    Lttng None,
+    Perf None,
+    TraceCmd None,
+    /// A DTrace script, in the grammar of docs/OTHER-PLATFORMS.md.
+    Dtrace Some(&DTRACE),
+    /// Event Tracing for Windows, as text.
+    Etw Some(&ETW),
+    Perfetto Some(&PERFETTO),
+    /// Score-P, or another tracer of MPI runs that writes archives.
+    ScoreP None,
+    Eztrace None,
 }
