@@ -1,6 +1,7 @@
 //! Documents and themes have what the program's tables have: a new row that is missing there fails.
 
 use std::path::Path;
+use whyslow::parts::model::metric::Metric;
 use whyslow::parts::model::wait_kind::{SegmentKind, WaitKind};
 
 fn text(path: &str) -> String {
@@ -21,6 +22,15 @@ fn wait_kinds_are_documented_and_have_styles() {
         assert!(product.contains(&format!("`{}`", row.name)), "{kind:?}");
         assert!(theme.contains(&format!("\"{}\" = ", row.style)), "{kind:?}");
         assert_eq!(row.alike.is_none(), row.name.ends_with("unknown"), "{kind:?}");
+    }
+}
+
+#[test]
+fn metrics_are_documented() {
+    let product = text("docs/PRODUCT.md");
+    for metric in Metric::known() {
+        assert!(product.contains(&format!("`{}`", metric.name())), "{metric:?}");
+        assert_eq!(Metric::named(&metric.name()), Some(metric));
     }
 }
 

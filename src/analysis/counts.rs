@@ -11,6 +11,7 @@ use crate::base::names::NameId;
 use crate::base::packed::packed;
 use crate::base::time::Ns;
 use crate::event::transfer::{Transfer, transfer};
+use crate::model::metric::Metric;
 use crate::state::reader::{RowCursor, RowReader};
 use crate::state::timeline::{Call, PageFault, SegmentKind, ThreadId, Timeline};
 use std::collections::BTreeMap;
@@ -38,6 +39,23 @@ pub struct PathCounts {
 }
 
 packed! { PathCounts { syscalls, page_faults, read, written, threads, paused, interleaved, cpu_khz } }
+
+impl PathCounts {
+    /// The value of a metric that counts along paths; `None` where it is unknown, and for other metrics.
+    pub fn value(&self, metric: &Metric) -> Option<i64> {
+        match metric {
+            Metric::Syscalls => self.syscalls,
+            Metric::PageFaults => self.page_faults,
+            Metric::BytesRead => self.read,
+            Metric::BytesWritten => self.written,
+            Metric::Threads => Some(self.threads),
+            Metric::Paused => self.paused,
+            Metric::Interleaved => self.interleaved,
+            Metric::CpuKhz => self.cpu_khz,
+            _ => None,
+        }
+    }
+}
 
 /// Places among the rows of a thread.
 struct ThreadCursors<'r> {

@@ -44,29 +44,10 @@ pub struct NewExecution<'a> {
 impl MetricColumns {
     /// No executions yet of a recording.
     pub fn new(timeline: &Timeline) -> Self {
-        let other = [
-            Metric::Other,
-            Metric::Syscalls,
-            Metric::PageFaults,
-            Metric::BytesRead,
-            Metric::BytesWritten,
-            Metric::Threads,
-            Metric::Paused,
-            Metric::Interleaved,
-            Metric::CpuKhz,
-            Metric::Trace,
-        ];
-        let times = WaitKind::ALL.into_iter().filter(|kind| kind.row().has_metric).map(Metric::Time);
-        let metrics = [Metric::Duration, Metric::Start].into_iter().chain(times).chain(other);
-        let fixed = metrics.map(|metric| Column { metric, values: ColumnValues::default() }).collect();
-        let counter = |name| {
-            let name = timeline.names().get(name);
-            Column {
-                metric: Metric::Perf(name.trim_start_matches("perf_").to_owned()),
-                values: ColumnValues::default(),
-            }
-        };
-        let counters = timeline.counters().map(counter).collect();
+        let column = |metric| Column { metric, values: ColumnValues::default() };
+        let fixed = Metric::measured().into_iter().map(column).collect();
+        let counter = |name| Metric::Perf(timeline.names().get(name).trim_start_matches("perf_").to_owned());
+        let counters = timeline.counters().map(counter).map(column).collect();
         let origin = timeline.span().start;
         MetricColumns {
             origin,
@@ -97,18 +78,8 @@ impl MetricColumns {
                 Metric::Start => execution.span.start.since(self.origin),
                 Metric::Time(kind) => time(*kind),
                 Metric::Other => other,
-                Metric::Syscalls => counts.syscalls.unwrap_or(ABSENT),
-                Metric::PageFaults => counts.page_faults.unwrap_or(ABSENT),
-                Metric::BytesRead => counts.read.unwrap_or(ABSENT),
-                Metric::BytesWritten => counts.written.unwrap_or(ABSENT),
-                Metric::Threads => counts.threads,
-                Metric::Paused => counts.paused.unwrap_or(ABSENT),
-                Metric::Interleaved => counts.interleaved.unwrap_or(ABSENT),
-                Metric::CpuKhz => counts.cpu_khz.unwrap_or(ABSENT),
                 Metric::Trace => i64::from(trace.raw()),
-                Metric::Process | Metric::Thread | Metric::Tid | Metric::Host | Metric::CpuId | Metric::Image => ABSENT,
-                Metric::Type | Metric::Errno | Metric::Rank | Metric::Role | Metric::Group => ABSENT,
-                Metric::Elapsed | Metric::End | Metric::Execution | Metric::Field(_) | Metric::Perf(_) => ABSENT,
+                other => counts.value(other).unwrap_or(ABSENT),
             });
         }
         for (column, grown) in self.counters.iter_mut().zip(counters) {

@@ -49,97 +49,143 @@ pub const RUNNABLE: &str = "runnable";
 /// The value of [`Metric::Errno`] of a call that did not fail.
 pub const SUCCEEDED: &str = "none";
 
-/// A metric by name (PRODUCT.md, `FILTER`).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Metric {
-    /// End minus start.
-    Duration,
-    /// Start, from the first event of the recording.
-    Start,
-    /// Start, from the first event of its own recording, where several that don't overlap in time are compared.
-    Elapsed,
-    /// End, from the first event of the recording. Filters alone use it: with `start` it selects the executions that
-    /// ran at a moment (`start<=1.2s, end>1.2s`).
-    End,
-    /// Time per kind on the critical path. `cpu`, `preempted`, `interrupted`, `blocked.*`.
-    Time(WaitKind),
-    /// `blocked.other`: device, IPI, user input, unknown together.
-    Other,
-    /// System calls begun by the threads on the critical path while they are on it.
-    Syscalls,
-    /// Page faults, likewise.
-    PageFaults,
-    /// Bytes that its reads returned.
-    BytesRead,
-    /// Bytes that its writes returned.
-    BytesWritten,
-    /// Threads on the critical path.
-    Threads,
-    /// Time in which all threads of the machine were stopped.
-    Paused,
-    /// Mean running time of the executions that took turns with a long one on its CPU.
-    Interleaved,
-    /// Mean frequency of the CPUs while the threads on the critical path ran, in kHz.
-    CpuKhz,
-    /// Which trace.
-    Trace,
-    /// The name of its process.
-    Process,
-    /// The name of its thread.
-    Thread,
-    /// The id of its thread.
-    Tid,
-    /// The name of its host.
-    Host,
-    /// The number of the CPU on which it began.
-    CpuId,
-    /// Of a sample: the executable, the library or the kernel whose code it hit.
-    Image,
-    /// The value of the task's type field.
-    Type,
-    /// The error for which the system call failed that ended it, [`SUCCEEDED`] where it did not fail.
-    Errno,
-    /// The MPI rank whose iteration it is.
-    Rank,
-    /// The role of its rank in an MPI run, which runs on other numbers of ranks share.
-    Role,
-    /// The number of the execution: `execution=115,171` selects executions one by one. It has no column.
-    Execution,
-    /// Which of the two groups: `group!=slow` in the filters of the fast group. It has no column.
-    Group,
-    /// A numeric field of the delimiting events: `field.NAME`.
-    Field(String),
-    /// A hardware counter, over the running segments of the critical path: `perf.thread_instructions`.
-    Perf(String),
+/// Where the values of a metric are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MetricSource {
+    /// Measured of each execution and along its path.
+    Path,
+    /// A property of it, of its thread or of its task, in columns where the recording has it.
+    Property,
+    /// Its bounds and its number, which need no column.
+    Bounds,
+    /// The groups: of filters alone.
+    Groups,
+}
+
+macro_rules! metrics {
+    ({ $($(#[$doc1:meta])* $first:ident $name1:literal $unit1:ident $source1:ident,)+ }
+     { $($(#[$doc2:meta])* $second:ident $name2:literal $unit2:ident $source2:ident,)+ }) => {
+        /// A metric by name (PRODUCT.md, `FILTER`).
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Metric {
+            $($(#[$doc1])* $first,)+
+            /// Time per kind on the critical path. `cpu`, `preempted`, `interrupted`, `blocked.*`.
+            Time(WaitKind),
+            $($(#[$doc2])* $second,)+
+            /// A numeric field of the delimiting events: `field.NAME`.
+            Field(String),
+            /// A hardware counter, over the running segments of the critical path: `perf.thread_instructions`.
+            Perf(String),
+        }
+
+        /// The metrics of one name each.
+        const FIXED: &[(Metric, MetricSource)] = &[
+            $((Metric::$first, MetricSource::$source1),)+
+            $((Metric::$second, MetricSource::$source2),)+
+        ];
+
+        impl Metric {
+            /// The name in filters, JSON and on screen.
+            pub fn name(&self) -> String {
+                match self {
+                    $(Metric::$first => $name1.into(),)+
+                    $(Metric::$second => $name2.into(),)+
+                    Metric::Time(kind) => kind.name().into(),
+                    Metric::Field(name) => format!("field.{name}"),
+                    Metric::Perf(name) => format!("perf.{name}"),
+                }
+            }
+
+            pub fn unit(&self) -> Unit {
+                match self {
+                    $(Metric::$first => Unit::$unit1,)+
+                    $(Metric::$second => Unit::$unit2,)+
+                    Metric::Time(_) => Unit::Ns,
+                    Metric::Field(_) | Metric::Perf(_) => Unit::Count,
+                }
+            }
+        }
+    };
+}
+
+// Columns have this order. Those before the times of kinds, and those after.
+metrics! {
+    {
+        /// End minus start.
+        Duration "duration" Ns Path,
+        /// Start, from the first event of the recording.
+        Start "start" Ns Path,
+        /// Start, from the first event of its own recording, where several that don't overlap in time are compared.
+        Elapsed "elapsed" Ns Bounds,
+        /// End, from the first event of the recording. Filters alone use it: with `start` it selects the executions
+        /// that ran at a moment (`start<=1.2s, end>1.2s`).
+        End "end" Ns Bounds,
+    }
+    {
+        /// Time of the kinds that have no metric of their own.
+        Other "blocked.other" Ns Path,
+        /// System calls begun by the threads on the critical path while they are on it.
+        Syscalls "syscalls" Count Path,
+        /// Page faults, likewise.
+        PageFaults "page_faults" Count Path,
+        /// Bytes that its reads returned.
+        BytesRead "bytes_read" Bytes Path,
+        /// Bytes that its writes returned.
+        BytesWritten "bytes_written" Bytes Path,
+        /// Threads on the critical path.
+        Threads "threads" Count Path,
+        /// Time in which all threads of the machine were stopped.
+        Paused "paused" Ns Path,
+        /// Mean running time of the executions that took turns with a long one on its CPU.
+        Interleaved "interleaved" Ns Path,
+        /// Mean frequency of the CPUs while the threads on the critical path ran, in kHz.
+        CpuKhz "cpu_khz" Count Path,
+        /// Which trace.
+        Trace "trace" Name Path,
+        /// The name of its process.
+        Process "process" Name Property,
+        /// The name of its thread.
+        Thread "thread" Name Property,
+        /// The id of its thread.
+        Tid "tid" Name Property,
+        /// The name of its host.
+        Host "host" Name Property,
+        /// The number of the CPU on which it began.
+        CpuId "cpu_id" Name Property,
+        /// Of a sample: the executable, the library or the kernel whose code it hit.
+        Image "image" Name Property,
+        /// The value of the task's type field.
+        Type "type" Name Property,
+        /// The error for which the system call failed that ended it, [`SUCCEEDED`] where it did not fail.
+        Errno "errno" Name Property,
+        /// The MPI rank whose iteration it is.
+        Rank "rank" Name Property,
+        /// The role of its rank in an MPI run, which runs on other numbers of ranks share.
+        Role "role" Name Property,
+        /// The number of the execution: `execution=115,171` selects executions one by one. It has no column.
+        Execution "execution" Count Bounds,
+        /// Which of the two groups: `group!=slow` in the filters of the fast group. It has no column.
+        Group "group" Name Groups,
+    }
 }
 
 impl Metric {
+    fn of(source: MetricSource) -> impl Iterator<Item = Metric> {
+        FIXED.iter().filter(move |row| row.1 == source).map(|row| row.0.clone())
+    }
+
+    /// Those that are measured of each execution, in their order.
+    pub fn measured() -> Vec<Metric> {
+        let times = WaitKind::ALL.into_iter().filter(|kind| kind.row().has_metric).map(Metric::Time);
+        let mut all: Vec<Metric> = Metric::of(MetricSource::Path).chain(times).collect();
+        all.sort_unstable();
+        all
+    }
+
     /// Those that every recording may have.
     pub fn known() -> Vec<Metric> {
-        let mut all = vec![Metric::Duration, Metric::Start];
-        all.extend(WaitKind::ALL.into_iter().filter(|kind| kind.row().has_metric).map(Metric::Time));
-        all.extend([Metric::Other, Metric::Syscalls, Metric::PageFaults, Metric::BytesRead, Metric::BytesWritten]);
-        all.extend([
-            Metric::Threads,
-            Metric::Paused,
-            Metric::Interleaved,
-            Metric::CpuKhz,
-            Metric::Trace,
-            Metric::Process,
-            Metric::Thread,
-            Metric::Tid,
-            Metric::Host,
-            Metric::CpuId,
-            Metric::Image,
-            Metric::Type,
-            Metric::Errno,
-            Metric::Rank,
-            Metric::Role,
-            Metric::Elapsed,
-            Metric::End,
-            Metric::Execution,
-        ]);
-        all
+        let others = [MetricSource::Property, MetricSource::Bounds].into_iter().flat_map(Metric::of);
+        Metric::measured().into_iter().chain(others).collect()
     }
 
     /// The metric of this name.
@@ -155,56 +201,8 @@ impl Metric {
             "label" => return Some(Metric::Trace),
             _ => {}
         }
-        let spent = WaitKind::ALL.into_iter().map(Metric::Time);
-        Metric::known().into_iter().chain(spent).chain([Metric::Group]).find(|m| m.name() == name)
-    }
-
-    /// The name in filters, JSON and on screen.
-    pub fn name(&self) -> String {
-        match self {
-            Metric::Duration => "duration".into(),
-            Metric::Start => "start".into(),
-            Metric::Elapsed => "elapsed".into(),
-            Metric::End => "end".into(),
-            Metric::Time(s) => s.name().into(),
-            Metric::Other => "blocked.other".into(),
-            Metric::Syscalls => "syscalls".into(),
-            Metric::PageFaults => "page_faults".into(),
-            Metric::BytesRead => "bytes_read".into(),
-            Metric::BytesWritten => "bytes_written".into(),
-            Metric::Threads => "threads".into(),
-            Metric::Paused => "paused".into(),
-            Metric::Interleaved => "interleaved".into(),
-            Metric::CpuKhz => "cpu_khz".into(),
-            Metric::Trace => "trace".into(),
-            Metric::Process => "process".into(),
-            Metric::Thread => "thread".into(),
-            Metric::Tid => "tid".into(),
-            Metric::Host => "host".into(),
-            Metric::CpuId => "cpu_id".into(),
-            Metric::Image => "image".into(),
-            Metric::Type => "type".into(),
-            Metric::Errno => "errno".into(),
-            Metric::Rank => "rank".into(),
-            Metric::Role => "role".into(),
-            Metric::Execution => "execution".into(),
-            Metric::Group => "group".into(),
-            Metric::Field(name) => format!("field.{name}"),
-            Metric::Perf(name) => format!("perf.{name}"),
-        }
-    }
-
-    pub fn unit(&self) -> Unit {
-        match self {
-            Metric::Duration | Metric::Start | Metric::Elapsed | Metric::End => Unit::Ns,
-            Metric::Time(_) | Metric::Other | Metric::Paused | Metric::Interleaved => Unit::Ns,
-            Metric::BytesRead | Metric::BytesWritten => Unit::Bytes,
-            Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::CpuKhz => Unit::Count,
-            Metric::Field(_) | Metric::Perf(_) | Metric::Execution => Unit::Count,
-            Metric::Trace | Metric::Process | Metric::Thread | Metric::Image => Unit::Name,
-            Metric::Tid | Metric::Host | Metric::CpuId => Unit::Name,
-            Metric::Type | Metric::Errno | Metric::Rank | Metric::Role | Metric::Group => Unit::Name,
-        }
+        let times = WaitKind::ALL.into_iter().map(Metric::Time);
+        FIXED.iter().map(|row| row.0.clone()).chain(times).find(|metric| metric.name() == name)
     }
 }
 
