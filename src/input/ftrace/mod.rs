@@ -24,7 +24,7 @@ mod version_7;
 pub use maps::MappedFile;
 
 use super::account::Account;
-use super::formats::{InputFormat, Listed, OpenedBy, OpenedFile, PLAIN};
+use super::formats::{InputFormat, Listed, OpenedBy, OpenedFile};
 use super::record::ClassId;
 use super::trace::{Reader, RecordedCode, Trace};
 use super::tracepoint::reader::TracepointReader;
@@ -216,7 +216,6 @@ pub static FORMAT: InputFormat = InputFormat {
     declares_unrecorded: |_, classes| classes >= ALL_SYSTEMS,
     stacks_are_records: true,
     has_kernel_clocks: true,
-    ..PLAIN
 };
 
 /// Open a trace.dat.
