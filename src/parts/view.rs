@@ -51,7 +51,8 @@ pub mod tui {
         pub use crate::view::tui::actions::KeyBinding;
     }
     pub mod app {
-        pub use crate::view::tui::app::{App, Cursor};
+        pub use crate::view::tui::app::App;
+        pub use crate::view::tui::panes::tree::state::Cursor;
     }
     pub mod bookmarks {
         pub use crate::view::tui::bookmarks::{Bookmark, BookmarkPlace, with_bookmarks};

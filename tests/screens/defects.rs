@@ -157,9 +157,9 @@ fn keys_that_leave_mean_the_same_in_every_pane() {
         session.keys("Esc Esc Esc");
         assert!(!session.ended, "Esc does not quit");
         session.keys("? q");
-        assert!(!session.ended && session.app.overlays.is_empty(), "q closes the page");
+        assert!(!session.ended && session.app.layers.is_empty(), "q closes the page");
         session.keys("? Esc");
-        assert!(session.app.overlays.is_empty());
+        assert!(session.app.layers.is_empty());
         session.keys("Ctrl-o");
         assert!(session.lines()[23].contains("nothing to go back to"), "{}", session.lines()[23]);
         session.keys("/ a b c Enter Backspace");
@@ -173,7 +173,7 @@ fn keys_that_leave_mean_the_same_in_every_pane() {
             session.keys(key);
             // A list is narrowed by letters.
             let is_list = key == "q" && ["F", "T"].contains(&dialog);
-            assert!(!session.ended && session.app.overlays.is_empty() != is_list, "{key} in {dialog}");
+            assert!(!session.ended && session.app.layers.is_empty() != is_list, "{key} in {dialog}");
         }
     }
 }
@@ -249,7 +249,7 @@ fn loading_shows_its_stage_and_only_keys_that_work() {
             UiMessage::Key(whyslow::parts::view::tui::key::KeyPress::parse(&word.key).unwrap()),
         );
         let status = pressed.app.status.clone();
-        let does_something = !effects.is_empty() || !pressed.app.overlays.is_empty() || pressed.app.pane != Pane::Tree;
+        let does_something = !effects.is_empty() || !pressed.app.layers.is_empty() || pressed.app.pane != Pane::Tree;
         assert!(does_something, "{} {}: {status:?}", word.key, word.word);
     }
     // Mining has stages of its own.
@@ -276,7 +276,7 @@ fn small_screens_keep_groups_and_the_verdicts_figures() {
     // All of it is one key away.
     let mut session = session(40, 10, "w");
     session.keys("Esc i");
-    assert!(!session.app.overlays.is_empty());
+    assert!(!session.app.layers.is_empty());
 }
 
 /// D30: on large screens the details of the item under the cursor stand below the tree.
@@ -323,10 +323,10 @@ fn clicks_in_dialogs_choose_point_and_close() {
     session.send(UiMessage::Wheel(-3));
     assert_ne!(page, session.lines());
     session.send(UiMessage::Click(5, 0));
-    assert!(session.app.overlays.is_empty());
+    assert!(session.app.layers.is_empty());
     session.keys("?");
     session.send(UiMessage::Click(2, 23));
-    assert!(session.app.overlays.is_empty());
+    assert!(session.app.layers.is_empty());
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn clicks_and_wheel_move_in_the_timeline() {
     use whyslow::parts::view::tui::timeline::{LoadedTimelines, TimelineContent};
     let mut session = session(120, 40, "v o");
     let loaded = |s: &Session| -> LoadedTimelines {
-        let Some(Overlay::Timeline(view)) = s.app.overlays.last() else { panic!("closed") };
+        let Some(Overlay::Timeline(view)) = s.app.top::<Overlay>() else { panic!("closed") };
         let TimelineContent::Loaded(loaded) = &view.content else { panic!("not loaded") };
         loaded.as_ref().clone()
     };
@@ -370,7 +370,7 @@ fn dragging_selects_a_range_of_the_recording() {
     session.send(UiMessage::Click(20, 5));
     session.send(UiMessage::Drag(25, 5));
     session.send(UiMessage::Drag(30, 6));
-    let Some(Overlay::Overview(view)) = session.app.overlays.last() else { panic!("closed") };
+    let Some(Overlay::Overview(view)) = session.app.top::<Overlay>() else { panic!("closed") };
     let count = session.app.frame.overview_columns;
     assert_eq!((view.column(count), view.selected(count).is_some()), (20, true));
     assert!(session.lines().join("\n").contains("selected: "));

@@ -26,7 +26,7 @@ fn entries(session: &Session) -> Vec<String> {
 
 /// The executions of the time-line on top.
 fn shown(session: &Session) -> Vec<(u32, bool)> {
-    match session.app.overlays.last() {
+    match session.app.top::<Overlay>() {
         Some(Overlay::Timeline(view)) => view.executions.iter().map(|one| (one.id.raw(), one.is_typical)).collect(),
         other => panic!("no time-line on top: {other:?}"),
     }

@@ -77,9 +77,9 @@ fn inverted_tree_has_details_examples_search_and_copies() {
     let page = session.lines().join("\n");
     assert!(page.contains("the part of it below each caller") && page.contains("Sample executions"), "{page}");
     session.keys("Enter");
-    assert!(matches!(session.app.overlays.last(), Some(Overlay::Timeline(_))));
+    assert!(matches!(session.app.top::<Overlay>(), Some(Overlay::Timeline(_))));
     session.keys("Esc Esc v");
-    assert!(matches!(session.app.overlays.last(), Some(Overlay::Timeline(_))));
+    assert!(matches!(session.app.top::<Overlay>(), Some(Overlay::Timeline(_))));
     session.keys("Esc / w o r k e r Enter");
     assert!(session.lines().join("\n").contains("match 1 of"));
     assert!(here(&session.app).last().unwrap().contains("worker"));

@@ -166,7 +166,7 @@ fn every_screen_shows_its_essentials_at_other_sizes() {
                 continue;
             }
             assert!(shown.iter().any(|line| line.contains(screen.shows)), "no {:?} on {place}", screen.shows);
-            if session.app.overlays.is_empty() {
+            if session.app.layers.is_empty() {
                 // The answer comes first, the line of the cursor is marked, and the last line shows keys or a message.
                 assert!(shown[..4].iter().any(|line| line.starts_with("▌ Waiting in ")), "{place}");
                 let pane = session.app.frame.inside(session.app.pane);

@@ -35,7 +35,7 @@ fn header_has_a_strip_where_there_is_space() {
 #[test]
 fn a_selected_range_becomes_a_group_by_start() {
     let mut session = session(80, 24, "r Right Right Right > > > > > > > > > > > > > > s Enter");
-    assert!(session.app.overlays.is_empty(), "{}", session.lines().join("\n"));
+    assert!(session.app.layers.is_empty(), "{}", session.lines().join("\n"));
     let model = session.app.model.clone().unwrap();
     let comparison = session.app.comparison.clone().unwrap();
     let first = model.executions.start[comparison.slow.members[0].index()].since(model.origin);
@@ -53,11 +53,11 @@ fn zoom_reads_the_window_and_counts_its_executions() {
     let whole = session.app.overview.whole.as_ref().unwrap().span;
     session.keys("End + +");
     assert!(!page(&session).contains("lost"), "{}", page(&session));
-    let Some(Overlay::Overview(view)) = session.app.overlays.last() else { panic!("closed") };
+    let Some(Overlay::Overview(view)) = session.app.top::<Overlay>() else { panic!("closed") };
     assert_eq!(view.detail.as_ref().map(|detail| detail.span), Some(view.window), "the window was read");
     assert_eq!(view.window.len(), whole.len() / 2 / 2);
     session.keys("z Esc");
-    assert!(session.app.overlays.is_empty());
+    assert!(session.app.layers.is_empty());
 }
 
 #[test]

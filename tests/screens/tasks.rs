@@ -133,11 +133,11 @@ fn a_guess_among_programs_is_a_question_first() {
     assert!(page.contains("475 requests") && page.contains("current task"), "{page}");
     // The first answers already.
     session.keys("Enter");
-    assert!(session.app.overlays.is_empty() && session.app.task() == Some("app:request"));
+    assert!(session.app.layers.is_empty() && session.app.task() == Some("app:request"));
     session.keys("T Down Enter");
     assert_eq!(session.app.task(), Some("syscall:futex"));
     // It is asked once.
-    assert!(session.app.overlays.is_empty());
+    assert!(session.app.layers.is_empty());
     session.keys("T");
     assert!(session.lines().join("\n").contains("proxy"));
 }
@@ -146,5 +146,5 @@ fn a_guess_among_programs_is_a_question_first() {
 fn a_choice_that_is_no_guess_asks_nothing() {
     let mut session = usual();
     session.choose(TaskChoice { by: ChosenBy::Recorded, ..guessed() });
-    assert!(session.app.overlays.is_empty());
+    assert!(session.app.layers.is_empty());
 }

@@ -7,7 +7,7 @@ use whyslow::parts::view::tui::overlay::Overlay;
 use whyslow::parts::view::tui::timeline::{LoadedTimelines, TimelineContent, TimelineView};
 
 fn view(session: &Session) -> &TimelineView {
-    match session.app.overlays.last() {
+    match session.app.top::<Overlay>() {
         Some(Overlay::Timeline(view)) => view,
         other => panic!("no time-line on top: {other:?}"),
     }
@@ -111,7 +111,7 @@ fn timeline_keys_move_zoom_search_and_align() {
     session.keys("?");
     assert!(session.lines().join("\n").contains("In the time-line"));
     session.keys("Esc Esc");
-    assert!(session.app.overlays.is_empty());
+    assert!(session.app.layers.is_empty());
     session.keys("+");
     assert!(session.lines().join("").contains("+ is not bound here"));
 }

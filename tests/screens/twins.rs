@@ -209,7 +209,7 @@ fn overview_equals_the_query() {
 #[test]
 fn timeline_equals_diff_of_two_executions() {
     let session = session("v");
-    let Some(Overlay::Timeline(view)) = session.app.overlays.last() else { panic!("no time-line") };
+    let Some(Overlay::Timeline(view)) = session.app.top::<Overlay>() else { panic!("no time-line") };
     let [a, b] = [view.executions[0].id, view.executions[1].id];
     let whyslow::parts::view::tui::timeline::TimelineContent::Loaded(loaded) = &view.content else {
         panic!("not loaded")

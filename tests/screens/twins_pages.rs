@@ -110,7 +110,7 @@ fn details_equal_the_diff() {
 #[test]
 fn sample_executions_equal_those_of_the_diff() {
     let session = session(120, 60, "i");
-    let Some(Overlay::Page { page: OverlayPage::Details { details, .. }, .. }) = session.app.overlays.last() else {
+    let Some(Overlay::Page { page: OverlayPage::Details { details, .. }, .. }) = session.app.top::<Overlay>() else {
         panic!("no details")
     };
     let whyslow::parts::view::tui::details::Details::Context { samples, path, .. } = details.as_ref() else {

@@ -1,34 +1,38 @@
 //! The state of the interface: everything that a screen shows. Drawing derives nothing: the layout and the wrapped
 //! texts are in [`App::frame`].
 //!
-//! `update` alone changes it; screens take `&App`. Results of background jobs are shared (`Arc`) and replaced whole;
-//! the item under the cursor is found again in the new ones by name.
+//! `update` alone changes it; screens take `&App`. Dialogs are [`Layer`]s on top of the panes: each has its own state,
+//! and answers keys and the mouse with a [`LayerResponse`], which `update` carries out. Results of background jobs are
+//! shared (`Arc`) and replaced whole; the item under the cursor is found again in the new ones by name.
 
+use super::actions::{Action, ActionScope};
 use super::bookmarks::Bookmark;
+use super::canvas::Canvas;
 use super::counts::{HistogramCounts, HistogramRow};
-use super::details::Details;
 use super::frame::{BinGrid, ScreenFrame};
-use super::groups::{BinSelection, GroupHistory, GroupSide};
+use super::groups::{GroupHistory, HistogramPane, TypedFilters};
 use super::job::{Busy, Job, JobLane, TaskSummary};
+use super::key::KeyPress;
 use super::message::UiEffect;
-use super::overlay::Overlay;
 use super::overview::OverviewState;
 use super::pane::Pane;
+use super::panes::tree::state::{Cursor, DetailsBeside, TreePane};
 use super::patterns::{PathPane, PatternState};
 use super::saved::SavedView;
-use super::search::TextSearch;
 use super::setup::{FirstQuestion, UiOptions};
 use super::theme::{self, Theme, ThemeError, ThemeSource};
 use super::tour::TourProgress;
-use super::tree::{SmallNodes, TreeDirection, TreeItem, TreeRows};
+use super::tree::TreeItem;
 use crate::base::time::{Span, Timestamp};
-use crate::compare::inverted::InvertedTree;
 use crate::compare::{Cause, Comparison, ComparisonRequest, DiffNode};
 use crate::model::Model;
 use crate::model::choice::ProgramTask;
 use crate::model::context::ContextId;
 use crate::view::compared_causes::ComparedCauses;
 use crate::view::report::Invocation;
+use ratatui::layout::Position;
+use std::any::Any;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 /// A line for the user, shown until the next key.
@@ -37,87 +41,6 @@ pub struct Status {
     pub text: String,
     /// It reports a failure.
     pub failed: bool,
-}
-
-/// State of the histogram pane.
-#[derive(Clone, Debug, Default)]
-pub struct HistogramPane {
-    /// The metric under the cursor.
-    pub row: usize,
-    /// The first metric shown.
-    pub offset: usize,
-    /// The bin under the cursor; always the first of a column on the screen.
-    pub bin: usize,
-    /// The selected range.
-    pub selection: Option<BinSelection>,
-    /// The last change of the groups came from this selection: moving on amends it.
-    pub dragging: bool,
-}
-
-/// Position of the cursor in the tree pane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cursor {
-    /// On a cause of the list.
-    Cause(usize),
-    /// On a row of the tree.
-    Row(usize),
-}
-
-/// Nodes of the tree that have time of a cause.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MarkedNodes {
-    /// The cause, by position; `None` before the cursor was on one.
-    pub cause: Option<usize>,
-    /// The nodes, ascending.
-    pub nodes: Vec<u32>,
-}
-
-/// The inverted tree, and the rows of the other one.
-#[derive(Clone, Debug)]
-pub struct ShownInverted {
-    pub tree: Arc<InvertedTree>,
-    /// The rows of the tree with callers first, for the way back.
-    pub rows: TreeRows,
-    /// The cursor in them.
-    pub cursor: Cursor,
-}
-
-/// State of the tree pane.
-#[derive(Clone, Debug)]
-pub struct TreePane {
-    /// The visible nodes.
-    pub rows: TreeRows,
-    pub cursor: Cursor,
-    /// The first row shown.
-    pub offset: usize,
-    /// The first cause shown.
-    pub cause_offset: usize,
-    /// The last search.
-    pub search: TextSearch,
-    /// Nodes with time of the cause that the cursor was on last; their rows are marked.
-    pub marked: MarkedNodes,
-    /// The tree with callees first, while it is shown; the rows and the cursor are about it then.
-    pub inverted: Option<ShownInverted>,
-    /// The user has moved or unfolded something: leave it as it is when results are replaced.
-    pub touched: bool,
-}
-
-/// What the cursor of the tree pane is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TreePaneItem {
-    /// A cause, by position.
-    Cause(usize),
-    /// A node of the tree that is shown, by position.
-    Node(u32),
-}
-
-/// Details of the item under the cursor, without executions.
-#[derive(Clone, Debug)]
-pub struct DetailsBeside {
-    pub item: TreePaneItem,
-    /// The tree that it is of.
-    pub tree: Arc<Comparison>,
-    pub details: Details,
 }
 
 /// The origin of a jump.
@@ -132,11 +55,127 @@ pub enum JumpOrigin {
     Step(PathPane),
 }
 
-/// The filters of a group as they were typed, while they are compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TypedFilters {
-    pub side: GroupSide,
-    pub text: String,
+/// A dialog on top of the panes: its state, what it answers, and its picture. It sees the state without itself, and
+/// changes nothing but itself.
+pub trait Layer: Any + Debug + CloneLayer {
+    /// Take a key.
+    fn key(&mut self, key: KeyPress, app: &App) -> LayerResponse;
+
+    /// Take pasted text.
+    fn paste(&mut self, _text: &str) -> LayerResponse {
+        LayerResponse::TAKEN
+    }
+
+    /// The mouse button went down on a cell.
+    fn click(&mut self, _at: Position, _app: &App) -> LayerResponse {
+        LayerResponse::TAKEN
+    }
+
+    /// The mouse moved to a column with the button down.
+    fn drag(&mut self, _column: u16, _app: &App) -> LayerResponse {
+        LayerResponse::TAKEN
+    }
+
+    /// The wheel turned by lines; negative is up.
+    fn wheel(&mut self, _lines: isize, _app: &App) -> LayerResponse {
+        LayerResponse::TAKEN
+    }
+
+    /// The layout of the screen is new: wrap texts and bring cursors to existing lines.
+    fn lay_out(&mut self, _app: &App) {}
+
+    fn draw(&self, canvas: &mut Canvas<'_>, app: &App);
+
+    /// Keys and their words for the footer.
+    fn keys(&self, _app: &App) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// A line or a few on top of the footer, for text that is typed or a question: it takes keys alone.
+    fn is_line(&self) -> bool {
+        false
+    }
+
+    /// The layer below it stays in sight.
+    fn shows_below(&self) -> bool {
+        false
+    }
+
+    /// The scope of its own actions in the table of keys.
+    fn scope(&self) -> Option<ActionScope> {
+        None
+    }
+
+    /// Its text for the clipboard; `None`: that of the pane below.
+    fn copied(&self, _app: &App) -> Option<String> {
+        None
+    }
+}
+
+/// Every [`Layer`] that can be cloned can be so in its box.
+pub trait CloneLayer {
+    fn boxed(&self) -> Box<dyn Layer>;
+}
+
+impl<L: Layer + Clone> CloneLayer for L {
+    fn boxed(&self) -> Box<dyn Layer> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Layer> {
+    fn clone(&self) -> Box<dyn Layer> {
+        self.as_ref().boxed()
+    }
+}
+
+/// The answer of a layer.
+pub struct LayerResponse {
+    /// The layer is taken away, before anything else happens.
+    pub closes: bool,
+    pub then: Option<Consequence>,
+}
+
+/// What happens after a layer has answered.
+pub enum Consequence {
+    /// An action of the table of keys.
+    Act(Action),
+    /// A change of the state outside of the layer.
+    Change(Box<StateChange>),
+}
+
+/// A change of the state, with its effects.
+pub type StateChange = dyn FnOnce(&mut App) -> Vec<UiEffect>;
+
+impl LayerResponse {
+    /// Nothing more: the key is used up.
+    pub const TAKEN: LayerResponse = LayerResponse { closes: false, then: None };
+    /// Take the layer away.
+    pub const CLOSE: LayerResponse = LayerResponse { closes: true, then: None };
+
+    /// Do an action.
+    pub fn act(action: Action) -> LayerResponse {
+        LayerResponse { closes: false, then: Some(Consequence::Act(action)) }
+    }
+
+    /// Change the state.
+    pub fn change(change: impl FnOnce(&mut App) -> Vec<UiEffect> + 'static) -> LayerResponse {
+        LayerResponse { closes: false, then: Some(Consequence::Change(Box::new(change))) }
+    }
+
+    /// Show a line to the user.
+    pub fn say(text: impl Into<String>) -> LayerResponse {
+        let text = text.into();
+        LayerResponse::change(|app| {
+            app.say(text);
+            Vec::new()
+        })
+    }
+
+    /// The layer is taken away first.
+    pub fn closing(self) -> LayerResponse {
+        LayerResponse { closes: true, ..self }
+    }
 }
 
 /// Everything.
@@ -193,7 +232,7 @@ pub struct App {
     /// Details for the empty part below the tree of large screens.
     pub beside: Option<DetailsBeside>,
     /// Dialogs, the topmost last.
-    pub overlays: Vec<Overlay>,
+    pub layers: Vec<Box<dyn Layer>>,
     /// Origins of jumps, the latest last.
     pub trail: Vec<JumpOrigin>,
     /// Nodes unfolded in the previous model, until the same nodes are unfolded in the new one.
@@ -260,18 +299,9 @@ impl App {
             pane: Pane::Tree,
             zoom: false,
             histograms: HistogramPane::default(),
-            tree: TreePane {
-                rows: TreeRows::default(),
-                cursor: Cursor::Cause(0),
-                offset: 0,
-                cause_offset: 0,
-                search: TextSearch::default(),
-                marked: MarkedNodes::default(),
-                inverted: None,
-                touched: false,
-            },
+            tree: TreePane::default(),
             beside: None,
-            overlays: Vec::new(),
+            layers: Vec::new(),
             trail: Vec::new(),
             remembered: Vec::new(),
             patterns: PatternState::default(),
@@ -293,6 +323,26 @@ impl App {
     /// Show the user that something failed.
     pub fn report_failure(&mut self, text: impl Into<String>) {
         self.status = Some(Status { text: text.into(), failed: true });
+    }
+
+    /// Put a layer on top.
+    pub fn open(&mut self, layer: impl Layer) {
+        self.layers.push(Box::new(layer));
+    }
+
+    /// The layer on top, if it is of this type.
+    pub fn top<L: Layer>(&self) -> Option<&L> {
+        (self.layers.last()?.as_ref() as &dyn Any).downcast_ref()
+    }
+
+    /// The layer on top, if it is of this type.
+    pub fn top_mut<L: Layer>(&mut self) -> Option<&mut L> {
+        (self.layers.last_mut()?.as_mut() as &mut dyn Any).downcast_mut()
+    }
+
+    /// The layers of this type, the topmost first.
+    pub fn layers_of<L: Layer>(&mut self) -> impl Iterator<Item = &mut L> {
+        self.layers.iter_mut().rev().filter_map(|layer| (layer.as_mut() as &mut dyn Any).downcast_mut())
     }
 
     /// Begin a job: it counts as running from now on.
@@ -328,11 +378,6 @@ impl App {
         }
     }
 
-    /// The direction of the tree of the tree pane.
-    pub fn tree_direction(&self) -> TreeDirection {
-        if self.tree.inverted.is_some() { TreeDirection::CalleesFirst } else { TreeDirection::CallersFirst }
-    }
-
     /// The metric under the cursor.
     pub fn histogram_row(&self) -> Option<&HistogramRow> {
         self.counts.as_ref()?.rows.get(self.histograms.row)
@@ -357,15 +402,6 @@ impl App {
             None => self.comparison.as_ref()?,
         };
         Some((at, comparison.tree.nodes.get(at as usize)?))
-    }
-
-    /// The small nodes under the cursor, if it is on a row of several.
-    pub fn small_nodes(&self) -> Option<SmallNodes> {
-        let Cursor::Row(row) = self.tree.cursor else { return None };
-        match self.tree.rows.visible.get(row)? {
-            TreeItem::Small(small) => Some(*small),
-            TreeItem::Node(_) => None,
-        }
     }
 
     /// Losses, unknowns and caveats, one sentence each; those of the groups first.

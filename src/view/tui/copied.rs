@@ -1,10 +1,11 @@
 //! Text for `y`: the item under the cursor, ready to be pasted into a message.
 
-use super::app::{App, Cursor};
+use super::app::App;
 use super::groups::BinSelection;
 use super::overlay::Overlay;
 use super::pages;
 use super::pane::Pane;
+use super::panes::tree::state::Cursor;
 use super::sources::RootCauseRow;
 use super::timeline::TimelineContent;
 use super::tree::path_text;
@@ -31,7 +32,7 @@ pub fn text(app: &App) -> String {
 
 /// The segment under the cursor of the time-line on top, and the command that prints both executions.
 fn timeline(app: &App) -> Option<String> {
-    let Some(Overlay::Timeline(view)) = app.overlays.last() else { return None };
+    let Some(Overlay::Timeline(view)) = app.top::<Overlay>() else { return None };
     let TimelineContent::Loaded(loaded) = &view.content else { return None };
     let numbers: Vec<String> = view.executions.iter().map(|e| e.id.raw().to_string()).collect();
     let lines = pages::timeline::lines(loaded, 100).into_iter();
@@ -79,7 +80,7 @@ fn is_about_anomalies(app: &App) -> bool {
 
 /// The page on top, wrapped to lines that fit a message.
 fn page(app: &App) -> Option<String> {
-    let Some(Overlay::Page { page, .. }) = app.overlays.last() else { return None };
+    let Some(Overlay::Page { page, .. }) = app.top::<Overlay>() else { return None };
     let text = |line: StyledLine| line.into_iter().map(|(_, text)| text).collect::<String>();
     Some(pages::lines(app, page, 100).into_iter().map(text).collect::<Vec<_>>().join("\n"))
 }

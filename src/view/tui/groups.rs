@@ -195,6 +195,28 @@ impl BinSelection {
     }
 }
 
+/// State of the histogram pane.
+#[derive(Clone, Debug, Default)]
+pub struct HistogramPane {
+    /// The metric under the cursor.
+    pub row: usize,
+    /// The first metric shown.
+    pub offset: usize,
+    /// The bin under the cursor; always the first of a column on the screen.
+    pub bin: usize,
+    /// The selected range.
+    pub selection: Option<BinSelection>,
+    /// The last change of the groups came from this selection: moving on amends it.
+    pub dragging: bool,
+}
+
+/// The filters of a group as they were typed, while they are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypedFilters {
+    pub side: GroupSide,
+    pub text: String,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,8 +3,9 @@
 //! In: the state when the program ends, or when a bookmark changes. Out: a [`SavedView`]. Cost: the unfolded nodes and
 //! the bookmarks, of each at most `MOST`.
 
-use super::app::{App, Cursor};
+use super::app::App;
 use super::bookmarks::Bookmark;
+use super::panes::tree::state::Cursor;
 use super::saved::SavedView;
 use super::tree::{find_path, path_text};
 use crate::view::words;

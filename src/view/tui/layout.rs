@@ -29,7 +29,7 @@ pub fn frame(app: &App) -> ScreenFrame {
     let header_lines = header::lines(app, usize::from(app.size.0));
     let mut frame = rectangles(app, header_lines.len());
     frame.header_lines = header_lines;
-    if let Some(Overlay::Page { page, .. }) = app.overlays.last() {
+    if let Some(Overlay::Page { page, .. }) = app.top::<Overlay>() {
         frame.page = Some(pages::lines(app, page, usize::from(frame.overlay.width).saturating_sub(2)));
     }
     frame.overview_columns = usize::from(app.size.0).saturating_sub(overview::LABELS + 2).max(1);
@@ -91,13 +91,18 @@ fn rectangles(app: &App, header_lines: usize) -> ScreenFrame {
 
 /// The lines of the time-line that is open.
 fn timeline_lines(app: &App, area: Rect) -> TimelineLines {
-    let open = app.overlays.iter().rev().find_map(|overlay| match overlay {
-        Overlay::Timeline(view) => match &view.content {
-            TimelineContent::Loaded(loaded) => Some((view, loaded)),
-            TimelineContent::Loading | TimelineContent::Failed(_) => None,
-        },
-        _ => None,
-    });
+    let open = app
+        .layers
+        .iter()
+        .rev()
+        .filter_map(|layer| (layer.as_ref() as &dyn std::any::Any).downcast_ref::<Overlay>())
+        .find_map(|overlay| match overlay {
+            Overlay::Timeline(view) => match &view.content {
+                TimelineContent::Loaded(loaded) => Some((view, loaded)),
+                TimelineContent::Loading | TimelineContent::Failed(_) => None,
+            },
+            _ => None,
+        });
     let Some((view, loaded)) = open else { return TimelineLines::default() };
     let timelines: Vec<_> = (0..view.executions.len()).filter_map(|at| loaded.timeline(at)).collect();
     let others: Vec<_> = (0..timelines.len()).map(|at| loaded.others(at)).collect();

@@ -48,6 +48,7 @@ pub mod overview;
 mod pages;
 pub mod paint;
 pub mod pane;
+pub mod panes;
 pub mod patterns;
 pub mod report;
 pub mod runner;

@@ -165,7 +165,7 @@ impl Overlay {
     }
 
     /// Its keys, for the footer.
-    pub fn keys(&self) -> &'static [(&'static str, &'static str)] {
+    pub fn words(&self) -> &'static [(&'static str, &'static str)] {
         match self {
             Overlay::Page { page: OverlayPage::Details { .. } | OverlayPage::Anomaly { .. }, .. } => &[
                 ("Esc", "close"),
@@ -202,7 +202,7 @@ impl Overlay {
     }
 
     /// Take a key.
-    pub fn key(&mut self, key: KeyPress, keys: &KeyMap) -> OverlayResponse {
+    pub fn answer(&mut self, key: KeyPress, keys: &KeyMap) -> OverlayResponse {
         match self {
             Overlay::Page { page, .. } => page_key(page, key, keys),
             Overlay::List(menu) => match menu.key(key) {
@@ -235,7 +235,7 @@ impl Overlay {
     }
 
     /// Take pasted text; only lines of text do.
-    pub fn paste(&mut self, text: &str) -> OverlayResponse {
+    pub fn insert(&mut self, text: &str) -> OverlayResponse {
         match self {
             Overlay::Prompt { purpose, input } => {
                 input.insert(text);

@@ -43,10 +43,15 @@ pub fn lines(app: &App, page: &OverlayPage, columns: usize) -> Vec<StyledLine> {
 
 /// The scope whose keys come first on the help page: that of the dialog below it, else the pane's.
 fn front(app: &App) -> ActionScope {
-    let of_dialog = app.overlays.iter().rev().find_map(|overlay| match overlay {
-        Overlay::Timeline(_) => Some(ActionScope::Timeline),
-        Overlay::Overview(_) => Some(ActionScope::Overview),
-        _ => None,
-    });
+    let of_dialog = app
+        .layers
+        .iter()
+        .rev()
+        .filter_map(|layer| (layer.as_ref() as &dyn std::any::Any).downcast_ref::<Overlay>())
+        .find_map(|overlay| match overlay {
+            Overlay::Timeline(_) => Some(ActionScope::Timeline),
+            Overlay::Overview(_) => Some(ActionScope::Overview),
+            _ => None,
+        });
     of_dialog.unwrap_or(app.pane.scope())
 }

@@ -5,10 +5,11 @@
 
 use crate::base::figure;
 use crate::compare::{Cause, Comparison, share_of_group};
-use crate::view::tui::app::{App, Cursor};
+use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, clip, width};
 use crate::view::tui::cause_labels::labels;
 use crate::view::tui::pane::Pane;
+use crate::view::tui::panes::tree::state::Cursor;
 use crate::view::tui::theme::{StyleScope, Theme};
 use crate::view::tui::widget::table::{TableColumn, TableLayout};
 

@@ -3,7 +3,6 @@
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::Canvas;
 use crate::view::tui::key_bar;
-use crate::view::tui::overlay::{EMPTY, Overlay};
 use crate::view::tui::theme::StyleScope;
 
 pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
@@ -12,10 +11,9 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
         canvas.text(0, 0, &status.text, scope);
         return;
     }
-    if let Some(top) = app.overlays.last() {
+    if let Some(top) = app.layers.last() {
         let mut at = 0;
-        let is_empty = matches!(top, Overlay::Overview(_)) && app.overview.whole.is_none();
-        for (key, word) in if is_empty { EMPTY } else { top.keys() } {
+        for (key, word) in top.keys(app) {
             at = canvas.text(at, 0, key, StyleScope::Key) + 1;
             at = canvas.text(at, 0, word, StyleScope::Dim) + 2;
         }

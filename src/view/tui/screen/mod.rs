@@ -48,12 +48,9 @@ pub fn draw(app: &App) -> Buffer {
     }
     footer::draw(&mut canvas.part(frame.footer), app);
     // A prompt leaves the time-line in sight that it searches.
-    let is_prompt = matches!(app.overlays.last(), Some(Overlay::Prompt { .. }));
-    if let (true, [.., below @ Overlay::Timeline(_), _]) = (is_prompt, app.overlays.as_slice()) {
-        draw_overlay(&mut canvas, app, below);
-    }
-    if let Some(overlay) = app.overlays.last() {
-        draw_overlay(&mut canvas, app, overlay);
+    let from = app.layers.iter().rposition(|layer| !layer.shows_below()).unwrap_or(0);
+    for layer in app.layers.iter().skip(from) {
+        layer.draw(&mut canvas, app);
     }
     if app.options.ascii {
         to_ascii(&mut buffer);
@@ -64,7 +61,8 @@ pub fn draw(app: &App) -> Buffer {
 /// Columns from which the prompt for a file names formats.
 const ROOM_FOR_ENDINGS: u16 = 72;
 
-fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
+/// Draw a dialog.
+pub fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
     let frame = &app.frame;
     match overlay {
         Overlay::Page { page, offset } => {

@@ -5,7 +5,7 @@ use super::tree::{go_to, remember_node};
 use crate::base::clean;
 use crate::base::time::Timestamp;
 use crate::model::root_cause::CausedDelay;
-use crate::view::tui::app::{App, Cursor};
+use crate::view::tui::app::App;
 use crate::view::tui::bookmarks::{Bookmark, BookmarkPlace};
 use crate::view::tui::details::cause_node;
 use crate::view::tui::input::TextInput;
@@ -13,6 +13,7 @@ use crate::view::tui::menu::{MenuCommand, MenuItem};
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::{Overlay, PromptPurpose};
 use crate::view::tui::pane::Pane;
+use crate::view::tui::panes::tree::state::Cursor;
 use crate::view::tui::sources::RootCauseRow;
 use crate::view::tui::tree::{TreeItem, ancestry, find_path};
 use crate::view::words;
@@ -28,7 +29,7 @@ pub(super) fn ask(app: &mut App) {
         });
     };
     let text = note_on(app, &place).unwrap_or_default().to_owned();
-    app.overlays.push(Overlay::prompt(PromptPurpose::Note, TextInput::new(text)));
+    app.open(Overlay::prompt(PromptPurpose::Note, TextInput::new(text)));
 }
 
 /// Keep the note that was typed; an empty one removes the bookmark.
@@ -59,7 +60,7 @@ pub(super) fn list(app: &mut App) {
         command: MenuCommand::Bookmark(at),
     };
     let choices = app.bookmarks.iter().enumerate().map(item).collect();
-    app.overlays.push(Overlay::list("Bookmarks", choices));
+    app.open(Overlay::list("Bookmarks", choices));
 }
 
 /// Go to the place of a bookmark.

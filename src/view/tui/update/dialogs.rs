@@ -22,7 +22,7 @@ enum Kind {
 }
 
 fn kind(app: &App) -> Option<Kind> {
-    Some(match app.overlays.last()? {
+    Some(match app.top::<Overlay>()? {
         Overlay::Page { .. } => Kind::Page,
         Overlay::List(_) => Kind::List,
         Overlay::Timeline(_) => Kind::Timeline,
@@ -36,12 +36,7 @@ pub(super) fn click(app: &mut App, x: u16, y: u16) -> Vec<UiEffect> {
     let area = app.frame.overlay;
     let is_inside = area.contains((x, y).into());
     match kind(app) {
-        // The first word of the key bar is `Esc close`.
         Some(Kind::Line) | None => Vec::new(),
-        Some(_) if app.frame.footer.contains((x, y).into()) => match x {
-            0..10 if app.status.is_none() => respond(app, OverlayResponse::Close),
-            _ => Vec::new(),
-        },
         Some(Kind::Page | Kind::List) if !is_inside => respond(app, OverlayResponse::Close),
         Some(Kind::Page) => Vec::new(),
         Some(Kind::List) => choose(app, usize::from(y - area.y)),
@@ -59,7 +54,7 @@ pub(super) fn click(app: &mut App, x: u16, y: u16) -> Vec<UiEffect> {
 /// The entry of a line of the list gets the cursor; the one that has it is chosen.
 fn choose(app: &mut App, line: usize) -> Vec<UiEffect> {
     let shown = usize::from(app.frame.overlay.height).saturating_sub(2);
-    let Some(Overlay::List(menu)) = app.overlays.last_mut() else { return Vec::new() };
+    let Some(Overlay::List(menu)) = app.top_mut::<Overlay>() else { return Vec::new() };
     let fitting = menu.fitting().count();
     let offset = (menu.at + 1).saturating_sub(shown);
     let Some(entry) = line.checked_sub(2).map(|line| offset + line).filter(|entry| *entry < fitting) else {
@@ -95,6 +90,6 @@ pub(super) fn wheel(app: &mut App, by: isize) -> Vec<UiEffect> {
 /// What a key does on the dialog.
 fn press(app: &mut App, code: KeyCode) -> Vec<UiEffect> {
     let keys = Arc::clone(&app.options.keys);
-    let response = app.overlays.last_mut().map(|top| top.key(KeyPress::of(code), &keys));
+    let response = app.top_mut::<Overlay>().map(|top| top.answer(KeyPress::of(code), &keys));
     response.map_or(Vec::new(), |response| respond(app, response))
 }

@@ -65,13 +65,13 @@ fn list(app: &mut App, filters: &[Filter]) {
         MenuItem { name, help: what, command: MenuCommand::Execution(number) }
     };
     let choices = ids.iter().map(item).collect();
-    app.overlays.push(Overlay::list("Executions", choices));
+    app.open(Overlay::list("Executions", choices));
 }
 
 /// Show an execution as a time-line: beside the one that is marked, else beside a typical fast one. The list stays
 /// below.
 pub(super) fn show(app: &mut App, number: u32) -> Vec<UiEffect> {
-    let marked = app.overlays.iter().rev().find_map(|overlay| match overlay {
+    let marked = app.layers_of::<Overlay>().find_map(|overlay| match overlay {
         Overlay::List(menu) => menu.marked.iter().copied().find(|marked| *marked != number),
         _ => None,
     });

@@ -50,7 +50,7 @@ fn ask(app: &mut App, purpose: PromptPurpose, is_missing: bool, (name, ending): 
     }
     let name: String = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
     let input = TextInput::new(format!("whyslow-{name}{ending}"));
-    app.overlays.push(Overlay::prompt(purpose, input));
+    app.open(Overlay::prompt(purpose, input));
 }
 
 /// Write the file that was named.
@@ -114,7 +114,7 @@ pub(super) fn on_outcome(app: &mut App, purpose: PromptPurpose, path: PathBuf, o
         WriteOutcome::Written(bytes) => {
             app.say(format!("{} written, {}", path.display(), figure::bytes(bytes as f64)));
         }
-        WriteOutcome::Exists => app.overlays.push(Overlay::Replace { purpose, path }),
+        WriteOutcome::Exists => app.open(Overlay::Replace { purpose, path }),
         WriteOutcome::Failed(what) => app.report_failure(format!("writing failed: {what}")),
     }
 }

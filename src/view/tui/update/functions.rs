@@ -22,14 +22,14 @@ pub(super) fn open(app: &mut App) {
         name: words::frame_of_path(&function.name).to_owned(),
     };
     let choices = by_function(&model, &comparison.tree).into_iter().map(item).collect();
-    app.overlays.push(Overlay::list("Difference by function (Enter: callers and callees)", choices));
+    app.open(Overlay::list("Difference by function (Enter: callers and callees)", choices));
 }
 
 /// Show a function with its callers and callees; the list stays below it.
 pub(super) fn show(app: &mut App, name: &str) {
     let Some((model, comparison)) = app.compared_executions() else { return };
     match sandwich(&model, &comparison.tree, name) {
-        Some(found) => app.overlays.push(Overlay::page(OverlayPage::Function(Box::new(found)))),
+        Some(found) => app.open(Overlay::page(OverlayPage::Function(Box::new(found)))),
         None => app.say("this function is not in the tree"),
     }
 }

@@ -3,10 +3,10 @@
 use crate::compare::ComparisonRequest;
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::model::metric::Metric;
-use crate::view::tui::app::{App, TypedFilters};
+use crate::view::tui::app::App;
 use crate::view::tui::completion::Vocabulary;
 use crate::view::tui::filter_prompt::FilterPrompt;
-use crate::view::tui::groups::{BinSelection, GroupHistory, GroupSide};
+use crate::view::tui::groups::{BinSelection, GroupHistory, GroupSide, TypedFilters};
 use crate::view::tui::input::TextInput;
 use crate::view::tui::job::Job;
 use crate::view::tui::message::UiEffect;
@@ -54,7 +54,7 @@ fn push(app: &mut App, request: ComparisonRequest) {
 pub(super) fn ask_baseline(app: &mut App) {
     if can_regroup(app) {
         let input = TextInput::new(app.baseline.clone().unwrap_or_default());
-        app.overlays.push(Overlay::prompt(PromptPurpose::Baseline, input));
+        app.open(Overlay::prompt(PromptPurpose::Baseline, input));
     }
 }
 
@@ -79,7 +79,7 @@ pub(super) fn make_slow(app: &mut App, numbers: &[u32], fast: Vec<Filter>, statu
 pub(super) fn compare(app: &mut App) -> Vec<UiEffect> {
     let Some(model) = app.model.clone() else { return Vec::new() };
     let request = app.groups.now().clone();
-    let direction = app.tree_direction();
+    let direction = app.tree.direction();
     app.begin(Job::Compare { model, request, direction })
 }
 
@@ -246,7 +246,7 @@ pub(super) fn prompt(app: &mut App, side: GroupSide, text: String, error: Option
         Some(error) => prompt.refused(error),
         None => prompt,
     };
-    app.overlays.push(Overlay::Filters(Box::new(prompt)));
+    app.open(Overlay::Filters(Box::new(prompt)));
 }
 
 /// Give a group the filters that were typed as a text; none removes the group's filters.

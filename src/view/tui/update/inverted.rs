@@ -2,9 +2,10 @@
 
 use super::tree_search::search_tree;
 use crate::compare::inverted::InvertedTree;
-use crate::view::tui::app::{App, Cursor, ShownInverted};
+use crate::view::tui::app::App;
 use crate::view::tui::job::{Job, JobError};
 use crate::view::tui::message::UiEffect;
+use crate::view::tui::panes::tree::state::{Cursor, ShownInverted};
 use crate::view::tui::tree::{TreeRows, find_path, path_text};
 use std::sync::Arc;
 

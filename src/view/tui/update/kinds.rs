@@ -21,8 +21,7 @@ pub(super) fn open(app: &mut App) {
     if items.is_empty() {
         return app.say("all slow executions have the same trouble, and no other property sets them apart");
     }
-    app.overlays
-        .push(Overlay::list("Kinds of slow executions (Enter: compare one alone), and what else differs", items));
+    app.open(Overlay::list("Kinds of slow executions (Enter: compare one alone), and what else differs", items));
 }
 
 fn kind((at, kind): (usize, &SlowKind)) -> MenuItem {

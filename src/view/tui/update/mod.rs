@@ -6,6 +6,7 @@
 //! it. A message is read in the frame before it: a click, or a page up, means the screen that the user sees.
 
 mod act;
+mod adapter;
 mod bookmarks;
 mod dialogs;
 mod executions;
@@ -14,6 +15,7 @@ mod functions;
 mod groups;
 mod inverted;
 mod kinds;
+mod layers;
 mod mouse;
 mod moving;
 mod overlays;
@@ -58,6 +60,7 @@ pub fn update(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
     tour::advance(app);
     app.frame = layout::frame(app);
     settle::offsets(app);
+    layers::lay_out(app);
     effects
 }
 
@@ -68,12 +71,10 @@ fn take(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
             return on_key(app, key);
         }
         UiMessage::Paste(text) => {
-            if let Some(response) = app.overlays.last_mut().map(|o| o.paste(&text)) {
-                return respond::respond(app, response);
-            }
+            return layers::ask(app, |top, _| top.paste(&text));
         }
         UiMessage::Resize(columns, lines) => app.size = (columns, lines),
-        UiMessage::Wheel(lines) if !app.overlays.is_empty() => return dialogs::wheel(app, lines),
+        UiMessage::Wheel(lines) if !app.layers.is_empty() => return layers::ask(app, |top, app| top.wheel(lines, app)),
         UiMessage::Wheel(lines) => {
             let action = if lines < 0 { Action::Up } else { Action::Down };
             return (0..lines.unsigned_abs()).flat_map(|_| act::act(app, action)).collect();
@@ -99,9 +100,8 @@ fn take(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
 
 fn on_key(app: &mut App, key: KeyPress) -> Vec<UiEffect> {
     let keys = Arc::clone(&app.options.keys);
-    if let Some(top) = app.overlays.last_mut() {
-        let response = top.key(key, &keys);
-        return respond::respond(app, response);
+    if !app.layers.is_empty() {
+        return layers::ask(app, |top, app| top.key(key, app));
     }
     match keys.bound(key, app.pane.scope()) {
         Some(action) => act::act(app, action),

@@ -2,26 +2,27 @@
 //!
 //! Titles show their pane, words of the key bar are their keys, the warnings open the data quality page, a triangle
 //! unfolds, a line takes the cursor and, when it has it, is opened; dragging in a histogram selects a range. Clicks on
-//! dialogs are those of `dialogs`.
+//! dialogs are those of `layers`.
 
 use super::act::act;
-use super::dialogs;
 use super::groups::drag_to;
+use super::layers;
 use super::patterns::show;
 use crate::view::tui::actions::Action;
-use crate::view::tui::app::{App, Cursor};
+use crate::view::tui::app::App;
 use crate::view::tui::header::length;
 use crate::view::tui::key_bar;
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::pane::Pane;
+use crate::view::tui::panes::tree::state::Cursor;
 use crate::view::tui::screen::tree::fold_column;
 use crate::view::tui::tabs::tabs;
 use crate::view::tui::tree::{TreeItem, depth};
 
 /// The button went down on a cell.
 pub(super) fn click(app: &mut App, x: u16, y: u16) -> Vec<UiEffect> {
-    if !app.overlays.is_empty() {
-        return dialogs::click(app, x, y);
+    if !app.layers.is_empty() {
+        return layers::click(app, x, y);
     }
     if app.frame.footer.contains((x, y).into()) {
         let bar = key_bar::words(app, usize::from(app.size.0));
@@ -118,8 +119,8 @@ fn bin_at(app: &App, column: usize) -> Option<usize> {
 
 /// The mouse moved with the button down.
 pub(super) fn drag(app: &mut App, x: u16, y: u16) -> Vec<UiEffect> {
-    if !app.overlays.is_empty() {
-        return dialogs::drag(app, x);
+    if !app.layers.is_empty() {
+        return layers::drag(app, x);
     }
     let inside = app.frame.inside(Pane::Histograms);
     let shown = app.frame.panes.iter().any(|p| p.pane == Pane::Histograms);

@@ -1,8 +1,9 @@
 //! Moving the cursors by keys, and scrolling the page on top. `settle` brings them back to existing items.
 
-use crate::view::tui::app::{App, Cursor};
+use crate::view::tui::app::App;
 use crate::view::tui::overlay::{Overlay, Scroll};
 use crate::view::tui::pane::Pane;
+use crate::view::tui::panes::tree::state::Cursor;
 
 /// Lines of a page in the pane in front.
 pub(super) fn page(app: &App) -> isize {
@@ -51,7 +52,7 @@ pub(super) fn scroll_page(app: &mut App, scroll: Scroll) {
     let Some(lines) = app.frame.page.as_ref().map(Vec::len) else { return };
     let shown = app.frame.page_height();
     let last = lines.saturating_sub(shown);
-    if let Some(Overlay::Page { offset, .. }) = app.overlays.last_mut() {
+    if let Some(Overlay::Page { offset, .. }) = app.top_mut::<Overlay>() {
         *offset = match scroll {
             Scroll::Lines(n) => offset.saturating_add_signed(n),
             // Two lines stay in sight.

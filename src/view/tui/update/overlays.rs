@@ -4,7 +4,7 @@ use crate::base::figure;
 use crate::compare::Comparison;
 use crate::model::Model;
 use crate::model::choice::{ProgramTask, TaskChoice};
-use crate::view::tui::app::{App, Cursor};
+use crate::view::tui::app::App;
 use crate::view::tui::background::Background;
 use crate::view::tui::details::{self, SampleSearch};
 use crate::view::tui::job::{Job, TaskSummary};
@@ -12,6 +12,7 @@ use crate::view::tui::menu::{MenuCommand, MenuItem};
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::{Overlay, OverlayPage};
 use crate::view::tui::pane::Pane;
+use crate::view::tui::panes::tree::state::Cursor;
 use crate::view::tui::theme::Theme;
 use crate::view::tui::widget::strip;
 use std::cmp::Reverse;
@@ -31,7 +32,7 @@ pub(super) fn open_details(app: &mut App) {
     };
     match details {
         Some(details) => {
-            app.overlays.push(Overlay::page(OverlayPage::Details { details: Box::new(details), example: 0 }));
+            app.open(Overlay::page(OverlayPage::Details { details: Box::new(details), example: 0 }));
         }
         None => app.say("nothing to show here"),
     }
@@ -71,7 +72,7 @@ fn open_anomaly(app: &mut App) {
         Some(OverlayPage::Anomaly { report: found, at, example: 0 })
     });
     match shown {
-        Some(page) => app.overlays.push(Overlay::page(page)),
+        Some(page) => app.open(Overlay::page(page)),
         None => app.say("nothing to show here"),
     }
 }
@@ -106,9 +107,9 @@ const WHICH: &str = "Which program was meant? The recording does not say; the fi
 pub(super) fn take_programs(app: &mut App, choice: TaskChoice) {
     let is_open = choice.is_open();
     app.programs = choice.programs;
-    if is_open && app.overlays.is_empty() {
+    if is_open && app.layers.is_empty() {
         let choices = program_choices(app, "");
-        app.overlays.push(Overlay::list(WHICH, choices));
+        app.open(Overlay::list(WHICH, choices));
     }
 }
 
@@ -173,7 +174,7 @@ pub(super) fn choose_task(app: &mut App) -> Vec<UiEffect> {
         app.say("tasks are not known yet");
         return Vec::new();
     }
-    app.overlays.push(Overlay::list(TASKS, choices));
+    app.open(Overlay::list(TASKS, choices));
     if app.surveyed.is_none() && app.busy.is_none() { app.begin(Job::Survey) } else { Vec::new() }
 }
 
@@ -182,7 +183,7 @@ pub(super) fn on_survey(app: &mut App, tasks: Arc<[TaskSummary]>) {
     app.surveyed = Some(tasks);
     let new = task_choices(app, "");
     if let Some(Overlay::List(menu)) =
-        app.overlays.last_mut().filter(|top| matches!(top, Overlay::List(menu) if menu.title == TASKS))
+        app.top_mut::<Overlay>().filter(|top| matches!(top, Overlay::List(menu) if menu.title == TASKS))
     {
         menu.replace(new);
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Open the dialog; the first time the recording is read.
 pub(super) fn open(app: &mut App) -> Vec<UiEffect> {
     let whole = app.overview.whole.as_ref().map_or(Span::default(), |whole| whole.span);
-    app.overlays.push(Overlay::Overview(Box::new(OverviewView::new(whole))));
+    app.open(Overlay::Overview(Box::new(OverviewView::new(whole))));
     read_whole(app)
 }
 
@@ -33,10 +33,14 @@ fn read_whole(app: &mut App) -> Vec<UiEffect> {
 /// A part of the recording is read, or not.
 pub(super) fn on_overview(app: &mut App, asked: Option<Span>, result: Result<Arc<RecordingOverview>, JobError>) {
     app.overview.busy = None;
-    let open = app.overlays.iter_mut().find_map(|overlay| match overlay {
-        Overlay::Overview(view) => Some(view),
-        _ => None,
-    });
+    let open = app
+        .layers
+        .iter_mut()
+        .filter_map(|layer| (layer.as_mut() as &mut dyn std::any::Any).downcast_mut::<Overlay>())
+        .find_map(|overlay| match overlay {
+            Overlay::Overview(view) => Some(view),
+            _ => None,
+        });
     match (result, asked) {
         (Ok(whole), None) => {
             if let Some(view) = open.filter(|view| view.window.is_empty()) {
@@ -67,7 +71,7 @@ pub(super) enum Pointing {
 pub(super) fn point_to(app: &mut App, x: u16, pointing: Pointing) {
     let count = app.frame.overview_columns;
     let Some(column) = usize::from(x).checked_sub(LABELS + 1).filter(|column| *column < count) else { return };
-    let Some(Overlay::Overview(view)) = app.overlays.last_mut() else { return };
+    let Some(Overlay::Overview(view)) = app.top_mut::<Overlay>() else { return };
     match pointing {
         Pointing::Click => view.anchor = None,
         Pointing::Drag => {
@@ -81,7 +85,7 @@ pub(super) fn point_to(app: &mut App, x: u16, pointing: Pointing) {
 pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
     let (count, origin) = (app.frame.overview_columns, app.origin());
     let Some(whole) = app.overview.whole.as_ref().map(|whole| whole.span) else { return Vec::new() };
-    let Some(Overlay::Overview(view)) = app.overlays.last_mut() else { return Vec::new() };
+    let Some(Overlay::Overview(view)) = app.top_mut::<Overlay>() else { return Vec::new() };
     let before = view.window;
     match action {
         Action::Left => view.step(-1, count, whole),
@@ -108,7 +112,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
                 app.say("there are no groups yet");
                 return Vec::new();
             }
-            app.overlays.pop();
+            app.layers.pop();
             prompt(app, side, text, None);
             return Vec::new();
         }

@@ -31,12 +31,12 @@ use std::path::PathBuf;
 pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect> {
     match response {
         OverlayResponse::Taken => {}
-        OverlayResponse::Close => drop(app.overlays.pop()),
+        OverlayResponse::Close => drop(app.layers.pop()),
         OverlayResponse::Scroll(scroll) => scroll_page(app, scroll),
         OverlayResponse::Run(MenuCommand::Function(name)) => functions::show(app, &name),
         OverlayResponse::Run(MenuCommand::Execution(number)) => return executions::show(app, number),
         OverlayResponse::Run(command) => {
-            app.overlays.pop();
+            app.layers.pop();
             match command {
                 MenuCommand::Function(_) | MenuCommand::Execution(_) => {}
                 MenuCommand::Bookmark(at) => return bookmarks::go(app, at),
@@ -50,15 +50,15 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
         }
         OverlayResponse::Typed(purpose) => typed(app, purpose),
         OverlayResponse::Group { side, text, filters } => {
-            app.overlays.pop();
+            app.layers.pop();
             return groups::apply(app, side, text, filters);
         }
         OverlayResponse::MakeSlow(numbers) => {
-            app.overlays.pop();
+            app.layers.pop();
             return executions::make_slow(app, &numbers);
         }
         OverlayResponse::Text(purpose, text) => {
-            app.overlays.pop();
+            app.layers.pop();
             match purpose {
                 PromptPurpose::Search => {
                     if !timeline::search(app, &text) {
@@ -78,7 +78,7 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
             }
         }
         OverlayResponse::Replace(purpose, path) => {
-            app.overlays.pop();
+            app.layers.pop();
             return files::write(app, purpose, path, Existing::Replace);
         }
         OverlayResponse::Act(action) => return act(app, action),
@@ -92,7 +92,7 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
 
 /// Searches and filters run while they are typed: matches show at once.
 fn typed(app: &mut App, purpose: PromptPurpose) {
-    let Some(Overlay::Prompt { input, .. }) = app.overlays.last() else { return };
+    let Some(Overlay::Prompt { input, .. }) = app.top::<Overlay>() else { return };
     let text = input.text().to_owned();
     match purpose {
         PromptPurpose::Search if timeline::search(app, &text) => {}
@@ -108,7 +108,7 @@ fn typed(app: &mut App, purpose: PromptPurpose) {
 
 /// The sampled executions of the page on top, and which is marked.
 fn examples(app: &App) -> Option<(Vec<SampleExecution>, usize)> {
-    match app.overlays.last()? {
+    match app.top::<Overlay>()? {
         Overlay::Page { page: OverlayPage::Details { details, example }, .. } => match details.as_ref() {
             Details::Context { samples, .. } | Details::Range { samples, .. } => Some((samples.clone(), *example)),
         },
@@ -124,7 +124,7 @@ fn examples(app: &App) -> Option<(Vec<SampleExecution>, usize)> {
 fn mark_example(app: &mut App, by: isize) {
     let Some((samples, marked)) = examples(app).filter(|(samples, _)| !samples.is_empty()) else { return };
     let new = (marked + samples.len()).saturating_add_signed(by) % samples.len();
-    let Some(Overlay::Page { page, .. }) = app.overlays.last_mut() else { return };
+    let Some(Overlay::Page { page, .. }) = app.top_mut::<Overlay>() else { return };
     if let OverlayPage::Details { example, .. } | OverlayPage::Anomaly { example, .. } = page {
         *example = new;
     }
@@ -133,7 +133,7 @@ fn mark_example(app: &mut App, by: isize) {
     let lines = pages::lines(app, &page, columns);
     let is_marked = |line: &StyledLine| line.first().is_some_and(|(_, text)| text.starts_with(MARK));
     let (Some(line), height) = (lines.iter().position(is_marked), app.frame.page_height()) else { return };
-    if let Some(Overlay::Page { offset, .. }) = app.overlays.last_mut() {
+    if let Some(Overlay::Page { offset, .. }) = app.top_mut::<Overlay>() {
         // The line below it has the time of day.
         *offset = (*offset).min(line).max((line + 2).saturating_sub(height));
     }

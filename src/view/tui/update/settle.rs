@@ -1,11 +1,12 @@
 //! After a message: cursors are on existing items, and their lines are visible.
 
 use super::overlays;
-use crate::view::tui::app::{App, Cursor, DetailsBeside, MarkedNodes, TreePaneItem};
+use crate::view::tui::app::App;
 use crate::view::tui::details::{self, SampleSearch};
 use crate::view::tui::frame::{DETAILS_FROM, DETAILS_LINES};
 use crate::view::tui::overlay::Overlay;
 use crate::view::tui::pane::Pane;
+use crate::view::tui::panes::tree::state::{Cursor, DetailsBeside, MarkedNodes, TreePaneItem};
 use std::sync::Arc;
 
 /// Bring the cursors back to existing items; list and path follow each other.
@@ -93,7 +94,7 @@ pub(super) fn offsets(app: &mut App) {
     path.offset = first_shown(path.offset, path.step, app.frame.path.steps, steps);
     let lines = app.frame.page.as_ref().map_or(0, Vec::len);
     let height = app.frame.page_height();
-    if let Some(Overlay::Page { offset, .. }) = app.overlays.last_mut() {
+    if let Some(Overlay::Page { offset, .. }) = app.top_mut::<Overlay>() {
         *offset = (*offset).min(lines.saturating_sub(height));
     }
 }

@@ -6,13 +6,14 @@ use crate::model::Model;
 use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
 use crate::model::execution::ExecutionId;
 use crate::view::tui::actions::Action;
-use crate::view::tui::app::{App, Cursor};
+use crate::view::tui::app::App;
 use crate::view::tui::details::{self, Details, SampleExecution, SampleSearch};
 use crate::view::tui::input::TextInput;
 use crate::view::tui::job::{Job, JobError};
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::{Overlay, PromptPurpose};
 use crate::view::tui::pane::Pane;
+use crate::view::tui::panes::tree::state::Cursor;
 use crate::view::tui::search::MatchStep;
 use crate::view::tui::timeline::{
     ConcurrentAnswer, GroupLabel, LoadedTimelines, TimelineContent, TimelineExecution, TimelineView,
@@ -96,13 +97,13 @@ fn read(app: &mut App, executions: Vec<TimelineExecution>) -> Vec<UiEffect> {
     }
     let ids = executions.iter().map(|execution| execution.id).collect();
     let view = TimelineView { executions, content: TimelineContent::Loading, asks_who_else: false };
-    app.overlays.push(Overlay::Timeline(Box::new(view)));
+    app.open(Overlay::Timeline(Box::new(view)));
     app.begin(Job::Timelines { executions: ids })
 }
 
 /// The time-line that is open, perhaps below a prompt.
 pub(super) fn view(app: &mut App) -> Option<&mut TimelineView> {
-    app.overlays.iter_mut().rev().find_map(|overlay| match overlay {
+    app.layers_of::<Overlay>().find_map(|overlay| match overlay {
         Overlay::Timeline(view) => Some(view.as_mut()),
         _ => None,
     })
@@ -218,7 +219,7 @@ pub(super) fn click(app: &mut App, x: usize, y: usize) {
 pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
     let columns = app.frame.timeline.columns;
     if action == Action::Search {
-        app.overlays.push(Overlay::prompt(PromptPurpose::Search, TextInput::default()));
+        app.open(Overlay::prompt(PromptPurpose::Search, TextInput::default()));
         return Vec::new();
     }
     if action == Action::Concurrent

@@ -6,9 +6,10 @@ use super::patterns;
 use super::tree_search::search_tree;
 use crate::compare::Comparison;
 use crate::model::Model;
-use crate::view::tui::app::{App, Cursor, JumpOrigin};
+use crate::view::tui::app::{App, JumpOrigin};
 use crate::view::tui::details;
 use crate::view::tui::pane::Pane;
+use crate::view::tui::panes::tree::state::Cursor;
 use crate::view::tui::search::MatchStep;
 use crate::view::tui::tree::find_context;
 
@@ -31,7 +32,7 @@ pub(super) fn unfold(app: &mut App) {
         Cursor::Row(_) if app.node().is_some_and(|(_, n)| n.size > 1 && app.tree.rows.is_unfolded(n)) => {
             vertical(app, 1);
         }
-        Cursor::Row(_) if app.small_nodes().is_some() => open(app),
+        Cursor::Row(_) if app.tree.small_nodes().is_some() => open(app),
         Cursor::Row(row) => app.tree.rows.unfold(row, &model, &comparison.tree),
         Cursor::Cause(_) => open(app),
     }
@@ -44,7 +45,7 @@ pub(super) fn open(app: &mut App) {
     let Some((model, comparison)) = app.shown_tree() else { return };
     app.tree.touched = true;
     let Cursor::Row(row) = app.tree.cursor else { return };
-    if let Some(small) = app.small_nodes() {
+    if let Some(small) = app.tree.small_nodes() {
         app.tree.cursor = Cursor::Row(app.tree.rows.split(small, &model, &comparison.tree));
     } else if app.node().is_some_and(|(_, n)| app.tree.rows.is_unfolded(n)) {
         app.tree.rows.fold(row, &comparison.tree);

@@ -1,0 +1,3 @@
+//! The panes: what the screen shows below the header.
+
+pub mod tree;

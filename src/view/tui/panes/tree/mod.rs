@@ -1,0 +1,3 @@
+//! The tree pane: the ranked causes, and below them the differential flame tree.
+
+pub mod state;
