@@ -1,6 +1,8 @@
 //! One line of text being typed: the search, a file name, the palette's filter, the filters of a group.
 
+use super::canvas::{Canvas, clip_front};
 use super::key::KeyPress;
+use super::theme::StyleScope;
 use crate::base::clean;
 use crossterm::event::KeyCode;
 
@@ -72,6 +74,21 @@ impl TextInput {
             _ => return false,
         }
         true
+    }
+
+    /// Draw it behind a label, with its cursor; its end stays in sight.
+    pub fn draw(&self, canvas: &mut Canvas<'_>, y: usize, label: &str) {
+        let at = canvas.text(0, y, &format!("{label}> "), StyleScope::Key);
+        let (before, after) = self.halves();
+        let room = canvas.width().saturating_sub(at + 1);
+        let before = clip_front(before, room);
+        let cursor = canvas.text(at, y, &before, StyleScope::Text);
+        canvas.text(cursor, y, after, StyleScope::Text);
+        if after.is_empty() {
+            canvas.text(cursor, y, "█", StyleScope::Selection);
+        } else {
+            canvas.shade(cursor, y, 1, StyleScope::Match);
+        }
     }
 }
 

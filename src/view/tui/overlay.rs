@@ -4,19 +4,14 @@
 
 use super::actions::{Action, ActionScope};
 use super::details::Details;
-use super::filter_prompt::{FilterPrompt, PromptResponse};
-use super::groups::GroupSide;
-use super::input::TextInput;
-use super::key::{KeyPress, QUIT};
+use super::key::KeyPress;
 use super::key_map::KeyMap;
 use super::menu::{Menu, MenuCommand, MenuItem, MenuResponse};
 use super::overview::OverviewView;
 use super::report::AnomalyReport;
 use super::timeline::{TimelineContent, TimelineView};
-use crate::compare::filter::Filter;
 use crate::compare::functions::Sandwich;
 use crossterm::event::KeyCode;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The content of a page.
@@ -48,25 +43,6 @@ pub enum OverlayPage {
     Ranks,
 }
 
-/// The purpose of a prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PromptPurpose {
-    /// A name to search.
-    Search,
-    /// Words that anomalies must have.
-    Filter,
-    /// The file for the answer.
-    Export,
-    /// The file for the picture.
-    Picture,
-    /// The note on the item under the cursor.
-    Note,
-    /// A time whose executions are listed.
-    Time,
-    /// The recording or label that is the fast side.
-    Baseline,
-}
-
 /// One thing on the stack.
 #[derive(Clone, Debug)]
 pub enum Overlay {
@@ -79,20 +55,10 @@ pub enum Overlay {
     },
     /// A list narrowed by typing.
     List(Menu),
-    /// A line of text.
-    Prompt { purpose: PromptPurpose, input: TextInput },
-    /// The filters of a group.
-    Filters(Box<FilterPrompt>),
     /// The time-line of an execution.
     Timeline(Box<TimelineView>),
     /// The recording at a glance.
     Overview(Box<OverviewView>),
-    /// May the file be replaced?
-    Replace {
-        purpose: PromptPurpose,
-        /// The file.
-        path: PathBuf,
-    },
 }
 
 /// The answer of a dialog to a key.
@@ -108,19 +74,6 @@ pub enum OverlayResponse {
     Run(MenuCommand),
     /// Take it away and make these executions the slow group.
     MakeSlow(Vec<u32>),
-    /// Take it away and use the text.
-    Text(PromptPurpose, String),
-    /// Take it away and give a group the filters that were typed.
-    Group {
-        side: GroupSide,
-        /// The text as typed.
-        text: String,
-        filters: Vec<Filter>,
-    },
-    /// The text changed.
-    Typed(PromptPurpose),
-    /// Take it away and replace the file.
-    Replace(PromptPurpose, PathBuf),
     /// Not for the overlay: do the action, leave the overlay.
     Act(Action),
     /// An action of the time-line.
@@ -152,11 +105,6 @@ impl Overlay {
     /// A page from its first line.
     pub fn page(page: OverlayPage) -> Overlay {
         Overlay::Page { page, offset: 0 }
-    }
-
-    /// A prompt for a text.
-    pub fn prompt(purpose: PromptPurpose, input: TextInput) -> Overlay {
-        Overlay::Prompt { purpose, input }
     }
 
     /// A list with nothing typed yet.
@@ -196,8 +144,6 @@ impl Overlay {
                 ("?", "help"),
             ],
             Overlay::List(menu) => menu.keys(),
-            // Their own line covers the footer.
-            Overlay::Prompt { .. } | Overlay::Filters(_) | Overlay::Replace { .. } => &[],
         }
     }
 
@@ -211,47 +157,19 @@ impl Overlay {
                 MenuResponse::Run(command) => OverlayResponse::Run(command),
                 MenuResponse::MakeSlow(executions) => OverlayResponse::MakeSlow(executions),
             },
-            Overlay::Prompt { purpose, input } => match key.plain() {
-                Some(KeyCode::Esc) => OverlayResponse::Close,
-                Some(KeyCode::Enter) => OverlayResponse::Text(*purpose, input.text().to_owned()),
-                _ if key == QUIT => OverlayResponse::Close,
-                _ if input.key(key) => OverlayResponse::Typed(*purpose),
-                _ => OverlayResponse::Taken,
-            },
-            Overlay::Filters(prompt) => match prompt.key(key) {
-                PromptResponse::Taken => OverlayResponse::Taken,
-                PromptResponse::Close => OverlayResponse::Close,
-                PromptResponse::Apply(filters) => {
-                    OverlayResponse::Group { side: prompt.side, text: prompt.input.text().to_owned(), filters }
-                }
-            },
             Overlay::Timeline(_) => timeline_key(key, keys),
             Overlay::Overview(_) => overview_key(key, keys),
-            Overlay::Replace { purpose, path } => match key.typed() {
-                Some('y' | 'Y') => OverlayResponse::Replace(*purpose, path.clone()),
-                _ => OverlayResponse::Close,
-            },
         }
     }
 
     /// Take pasted text; only lines of text do.
     pub fn insert(&mut self, text: &str) -> OverlayResponse {
         match self {
-            Overlay::Prompt { purpose, input } => {
-                input.insert(text);
-                OverlayResponse::Typed(*purpose)
-            }
-            Overlay::Filters(prompt) => {
-                prompt.paste(text);
-                OverlayResponse::Taken
-            }
             Overlay::List(menu) => {
                 menu.paste(text);
                 OverlayResponse::Taken
             }
-            Overlay::Page { .. } | Overlay::Replace { .. } | Overlay::Timeline(_) | Overlay::Overview(_) => {
-                OverlayResponse::Taken
-            }
+            Overlay::Page { .. } | Overlay::Timeline(_) | Overlay::Overview(_) => OverlayResponse::Taken,
         }
     }
 }

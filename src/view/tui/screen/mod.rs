@@ -16,12 +16,12 @@ use super::canvas::{Canvas, to_ascii, wrap};
 use super::frame::ScreenFrame;
 use super::header::SMALL;
 use super::job::Busy;
-use super::overlay::{Overlay, PromptPurpose};
+use super::overlay::Overlay;
 use super::pages;
 use super::pane::Pane;
 use super::tabs::tabs;
 use super::theme::StyleScope;
-use super::widget::{filter_prompt, list, page, progress};
+use super::widget::{list, page, progress};
 use header::FirstCut;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -47,7 +47,7 @@ pub fn draw(app: &App) -> Buffer {
         }
     }
     footer::draw(&mut canvas.part(frame.footer), app);
-    // A prompt leaves the time-line in sight that it searches.
+    // A line leaves the time-line in sight that it searches.
     let from = app.layers.iter().rposition(|layer| !layer.shows_below()).unwrap_or(0);
     for layer in app.layers.iter().skip(from) {
         layer.draw(&mut canvas, app);
@@ -58,9 +58,6 @@ pub fn draw(app: &App) -> Buffer {
     buffer
 }
 
-/// Columns from which the prompt for a file names formats.
-const ROOM_FOR_ENDINGS: u16 = 72;
-
 /// Draw a dialog.
 pub fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
     let frame = &app.frame;
@@ -70,43 +67,9 @@ pub fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
             page::draw(&mut canvas.part(frame.overlay), pages::title(page), lines, *offset);
         }
         Overlay::List(menu) => list::draw(&mut canvas.part(frame.overlay), menu),
-        Overlay::Prompt { purpose, input } => {
-            let label = match purpose {
-                PromptPurpose::Search => "search ",
-                PromptPurpose::Filter => "filter by words ",
-                PromptPurpose::Export if app.size.0 >= ROOM_FOR_ENDINGS => "export (.html .md .json .why ...) to ",
-                PromptPurpose::Export => "export to ",
-                PromptPurpose::Picture => "save SVG to ",
-                PromptPurpose::Note => "note (empty: no bookmark) ",
-                PromptPurpose::Baseline => "compare with (recording or label; empty: none) ",
-                PromptPurpose::Time => "go to time (12.5s, 09:45:56) ",
-            };
-            let mut line = canvas.part(last_line(app));
-            line.clear();
-            list::line(&mut line, 0, label, input);
-        }
-        Overlay::Filters(prompt) => {
-            let lines = filter_prompt::height(prompt, usize::from(app.size.0)) as u16;
-            filter_prompt::draw(&mut canvas.part(last_lines(app, lines)), prompt);
-        }
         Overlay::Overview(view) => overview::draw(&mut canvas.part(frame.full), app, view),
         Overlay::Timeline(view) => timeline::draw(&mut canvas.part(frame.full), app, view),
-        Overlay::Replace { path, .. } => {
-            let mut line = canvas.part(last_line(app));
-            line.clear();
-            let question = format!("The file exists. Overwrite it? y: yes, any other key: no ({})", path.display());
-            line.text(0, 0, &question, StyleScope::Warning);
-        }
     }
-}
-
-fn last_line(app: &App) -> Rect {
-    last_lines(app, 1)
-}
-
-fn last_lines(app: &App, lines: u16) -> Rect {
-    let lines = lines.min(app.size.1);
-    Rect::new(0, app.size.1 - lines, app.size.0, lines)
 }
 
 fn draw_pane(canvas: &mut Canvas<'_>, app: &App, frame: &ScreenFrame, pane: Pane) {

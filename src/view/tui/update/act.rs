@@ -2,7 +2,6 @@
 
 use super::bookmarks;
 use super::executions;
-use super::files;
 use super::functions;
 use super::groups::{self, effective, move_selection, narrow, regroup, select, widen};
 use super::inverted;
@@ -18,9 +17,9 @@ use crate::view::tui::actions::Action;
 use crate::view::tui::app::App;
 use crate::view::tui::copied;
 use crate::view::tui::groups::GroupSide;
-use crate::view::tui::input::TextInput;
+use crate::view::tui::layers::{baseline, files, filters, search};
 use crate::view::tui::message::UiEffect;
-use crate::view::tui::overlay::{Overlay, OverlayPage, PromptPurpose};
+use crate::view::tui::overlay::{Overlay, OverlayPage};
 use crate::view::tui::pane::Pane;
 use crate::view::tui::search::{MatchStep, TextSearch};
 
@@ -66,11 +65,8 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         A::Open if of_patterns => patterns::open(app),
         A::Open => open(app),
         A::Back => back(app),
-        A::Search => app.open(Overlay::prompt(PromptPurpose::Search, TextInput::default())),
-        A::Filter => {
-            let input = TextInput::new(app.patterns.list.filter.clone());
-            app.open(Overlay::prompt(PromptPurpose::Filter, input));
-        }
+        A::Search => search::open(app),
+        A::Filter => search::open_filter(app),
         A::NextMatch => step_match(app, MatchStep::Next),
         A::PreviousMatch => step_match(app, MatchStep::Previous),
         A::Order if of_patterns => patterns::reorder(app),
@@ -87,7 +83,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         A::ShowFunctions => functions::open(app),
         A::ShowExecutions => executions::open(app),
         A::ShowKinds => kinds::open(app),
-        A::GoToTime => app.open(Overlay::prompt(PromptPurpose::Time, TextInput::default())),
+        A::GoToTime => executions::ask_time(app),
         A::ShowOverview => return overview::open(app),
         A::ShowTimeline => return timeline::open_example(app),
         A::ZoomIn | A::ZoomOut | A::PanLeft | A::PanRight | A::OtherExecution => app.say(ONLY_THERE),
@@ -112,9 +108,9 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
 /// Change the groups.
 fn regroup_by(app: &mut App, action: Action) -> Vec<UiEffect> {
     match action {
-        Action::MakeSlow => groups::ask(app, GroupSide::Slow),
-        Action::MakeFast => groups::ask(app, GroupSide::Fast),
-        Action::Baseline => groups::ask_baseline(app),
+        Action::MakeSlow => filters::open(app, GroupSide::Slow),
+        Action::MakeFast => filters::open(app, GroupSide::Fast),
+        Action::Baseline => baseline::open(app),
         Action::Swap => {
             let swapped = groups::swapped(effective(app));
             return regroup(app, swapped, "groups swapped");

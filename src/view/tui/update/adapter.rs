@@ -40,12 +40,4 @@ impl Layer for Overlay {
         let is_empty = matches!(self, Overlay::Overview(_)) && app.overview.whole.is_none();
         if is_empty { EMPTY } else { self.words() }
     }
-
-    fn is_line(&self) -> bool {
-        matches!(self, Overlay::Prompt { .. } | Overlay::Filters(_) | Overlay::Replace { .. })
-    }
-
-    fn shows_below(&self) -> bool {
-        matches!(self, Overlay::Prompt { .. })
-    }
 }

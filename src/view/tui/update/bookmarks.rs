@@ -8,10 +8,10 @@ use crate::model::root_cause::CausedDelay;
 use crate::view::tui::app::App;
 use crate::view::tui::bookmarks::{Bookmark, BookmarkPlace};
 use crate::view::tui::details::cause_node;
-use crate::view::tui::input::TextInput;
+use crate::view::tui::layers::prompt::{Prompt, PromptPurpose};
 use crate::view::tui::menu::{MenuCommand, MenuItem};
 use crate::view::tui::message::UiEffect;
-use crate::view::tui::overlay::{Overlay, PromptPurpose};
+use crate::view::tui::overlay::Overlay;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::panes::tree::state::Cursor;
 use crate::view::tui::sources::RootCauseRow;
@@ -29,11 +29,14 @@ pub(super) fn ask(app: &mut App) {
         });
     };
     let text = note_on(app, &place).unwrap_or_default().to_owned();
-    app.open(Overlay::prompt(PromptPurpose::Note, TextInput::new(text)));
+    app.open(Prompt::new(&NOTE, text));
 }
 
+static NOTE: PromptPurpose =
+    PromptPurpose { label: |_| "note (empty: no bookmark) ", typed: None, entered: |app, text| keep(app, text) };
+
 /// Keep the note that was typed; an empty one removes the bookmark.
-pub(super) fn keep(app: &mut App, note: &str) -> Vec<UiEffect> {
+fn keep(app: &mut App, note: &str) -> Vec<UiEffect> {
     let Some(place) = under_cursor(app) else { return Vec::new() };
     let task = app.task().map(str::to_owned);
     let before = app.bookmarks.len();

@@ -17,8 +17,6 @@ enum Kind {
     List,
     Timeline,
     Overview,
-    /// A line that is typed, or a question: keys alone.
-    Line,
 }
 
 fn kind(app: &App) -> Option<Kind> {
@@ -27,7 +25,6 @@ fn kind(app: &App) -> Option<Kind> {
         Overlay::List(_) => Kind::List,
         Overlay::Timeline(_) => Kind::Timeline,
         Overlay::Overview(_) => Kind::Overview,
-        Overlay::Prompt { .. } | Overlay::Filters(_) | Overlay::Replace { .. } => Kind::Line,
     })
 }
 
@@ -36,7 +33,7 @@ pub(super) fn click(app: &mut App, x: u16, y: u16) -> Vec<UiEffect> {
     let area = app.frame.overlay;
     let is_inside = area.contains((x, y).into());
     match kind(app) {
-        Some(Kind::Line) | None => Vec::new(),
+        None => Vec::new(),
         Some(Kind::Page | Kind::List) if !is_inside => respond(app, OverlayResponse::Close),
         Some(Kind::Page) => Vec::new(),
         Some(Kind::List) => choose(app, usize::from(y - area.y)),
@@ -83,7 +80,7 @@ pub(super) fn wheel(app: &mut App, by: isize) -> Vec<UiEffect> {
         }
         Some(Kind::Timeline) => timeline::act(app, zoom),
         Some(Kind::Overview) => overview::act(app, zoom),
-        Some(Kind::Line) | None => Vec::new(),
+        None => Vec::new(),
     }
 }
 

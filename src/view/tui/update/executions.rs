@@ -11,6 +11,7 @@ use crate::model::metric::Metric;
 use crate::view::executions::{ExecutionLine, line};
 use crate::view::tui::app::App;
 use crate::view::tui::groups::GroupSide;
+use crate::view::tui::layers::prompt::{Prompt, PromptPurpose};
 use crate::view::tui::menu::{MenuCommand, MenuItem};
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::Overlay;
@@ -28,8 +29,22 @@ pub(super) fn open(app: &mut App) {
     list(app, &selected);
 }
 
+static TIME: PromptPurpose = PromptPurpose {
+    label: |_| "go to time (12.5s, 09:45:56) ",
+    typed: None,
+    entered: |app, text| {
+        at_time(app, text.trim());
+        Vec::new()
+    },
+};
+
+/// Ask for a time, whose executions are listed.
+pub(super) fn ask_time(app: &mut App) {
+    app.open(Prompt::new(&TIME, ""));
+}
+
 /// Show the list of those that ran at a time, as it was typed.
-pub(super) fn at_time(app: &mut App, text: &str) {
+fn at_time(app: &mut App, text: &str) {
     if text.is_empty() {
         return;
     }

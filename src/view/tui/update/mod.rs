@@ -10,9 +10,8 @@ mod adapter;
 mod bookmarks;
 mod dialogs;
 mod executions;
-mod files;
 mod functions;
-mod groups;
+pub(super) mod groups;
 mod inverted;
 mod kinds;
 mod layers;
@@ -20,23 +19,23 @@ mod mouse;
 mod moving;
 mod overlays;
 mod overview;
-mod patterns;
+pub(super) mod patterns;
 mod respond;
 mod restore;
 mod results;
 mod settle;
 mod timeline;
 mod tour;
-mod tree;
+pub(super) mod tree;
 mod tree_search;
 
 use super::actions::Action;
 use super::app::App;
 use super::job::{Busy, Job, JobLane};
 use super::key::KeyPress;
+use super::layers::files::{self, FileContent};
 use super::layout;
 use super::message::{UiEffect, UiMessage};
-use super::overlay::PromptPurpose;
 use super::pane::Pane;
 use super::setup::FirstQuestion;
 use std::sync::Arc;
@@ -93,7 +92,7 @@ fn take(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
                 *now = Busy { what: now.what, ..progress };
             }
         }
-        UiMessage::Saved(path, outcome) => files::on_outcome(app, PromptPurpose::Picture, path, outcome),
+        UiMessage::Saved(path, outcome) => files::on_outcome(app, FileContent::Picture, path, outcome),
     }
     Vec::new()
 }

@@ -1,12 +1,12 @@
 //! The recording at a glance: reading it, and the keys of its dialog.
 
-use super::groups::prompt;
 use crate::base::time::Span;
 use crate::model::overview::{RecordingOverview, cut};
 use crate::view::tui::actions::Action;
 use crate::view::tui::app::App;
 use crate::view::tui::groups::GroupSide;
 use crate::view::tui::job::{Job, JobError, JobLane};
+use crate::view::tui::layers::filters;
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::Overlay;
 use crate::view::tui::overview::{LABELS, OverviewView, strip_lines};
@@ -113,7 +113,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
                 return Vec::new();
             }
             app.layers.pop();
-            prompt(app, side, text, None);
+            filters::open_with(app, side, text, None);
             return Vec::new();
         }
         _ => {}

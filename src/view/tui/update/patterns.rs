@@ -43,7 +43,7 @@ impl Steps {
 }
 
 /// Go to a pane and start the job that it needs, unless it was started before.
-pub(super) fn show(app: &mut App, pane: Pane) -> Vec<UiEffect> {
+pub fn show(app: &mut App, pane: Pane) -> Vec<UiEffect> {
     app.pane = pane;
     if pane.is_of_patterns() {
         let begun = app.patterns.found.is_some() || app.patterns.busy.is_some();
@@ -54,12 +54,12 @@ pub(super) fn show(app: &mut App, pane: Pane) -> Vec<UiEffect> {
 }
 
 /// Mine patterns, or judge the mined ones under the present settings.
-pub(super) fn mine(app: &mut App) -> Vec<UiEffect> {
+pub fn mine(app: &mut App) -> Vec<UiEffect> {
     app.begin(Job::Mine { settings: app.patterns.settings })
 }
 
 /// Change q or s, or how limits are found.
-pub(super) fn tune(app: &mut App, action: Action) -> Vec<UiEffect> {
+pub fn tune(app: &mut App, action: Action) -> Vec<UiEffect> {
     if app.patterns.found.is_none() && app.patterns.busy.is_none() {
         app.say("patterns not mined yet; press 3");
         return Vec::new();
@@ -86,12 +86,12 @@ pub(super) fn tune(app: &mut App, action: Action) -> Vec<UiEffect> {
     mine(app)
 }
 
-pub(super) fn found(app: &App) -> Option<Arc<AnomalyReport>> {
+pub fn found(app: &App) -> Option<Arc<AnomalyReport>> {
     app.patterns.found.clone()
 }
 
 /// From a source to its occurrences, from an occurrence to its path; along a path.
-pub(super) fn open(app: &mut App) {
+pub fn open(app: &mut App) {
     let Some(found) = found(app) else { return };
     if app.pane == Pane::Path {
         let PathPane { path, step, .. } = app.patterns.path;
@@ -115,7 +115,7 @@ pub(super) fn open(app: &mut App) {
 }
 
 /// Show the occurrences of the source under the cursor, or hide them and go back to it.
-pub(super) fn unfold(app: &mut App, open: bool) {
+pub fn unfold(app: &mut App, open: bool) {
     let (Some(found), Some(here)) = (found(app), app.patterns.list.here()) else { return };
     let list = &mut app.patterns.list;
     if list.open.contains(&here.at()) != open {
@@ -126,7 +126,7 @@ pub(super) fn unfold(app: &mut App, open: bool) {
 }
 
 /// The previous or the next path, in the order of the delays that they cause.
-pub(super) fn next_path(app: &mut App, by: isize) {
+pub fn next_path(app: &mut App, by: isize) {
     let paths = app.patterns.found.as_ref().map_or(0, |f| f.anomalies.paths.len());
     let now = app.patterns.path.path;
     let path = now.saturating_add_signed(by).min(paths.saturating_sub(1));
@@ -136,7 +136,7 @@ pub(super) fn next_path(app: &mut App, by: isize) {
 }
 
 /// The next order, from its top.
-pub(super) fn reorder(app: &mut App) {
+pub fn reorder(app: &mut App) {
     let Some(found) = found(app) else { return };
     let list = &mut app.patterns.list;
     list.order = list.order.next();
@@ -147,7 +147,7 @@ pub(super) fn reorder(app: &mut App) {
 }
 
 /// List only the root causes that match all of these words.
-pub(super) fn filter(app: &mut App, words: &str) {
+pub fn filter(app: &mut App, words: &str) {
     let Some(found) = found(app) else { return };
     let list = &mut app.patterns.list;
     let here = list.here();
@@ -158,13 +158,13 @@ pub(super) fn filter(app: &mut App, words: &str) {
     }
 }
 
-pub(super) fn search(app: &mut App, text: &str) {
+pub fn search(app: &mut App, text: &str) {
     if let Some(found) = found(app) {
         app.patterns.list.find(&found, text.to_owned());
     }
 }
 
-pub(super) fn step_match(app: &mut App, step: MatchStep) {
+pub fn step_match(app: &mut App, step: MatchStep) {
     let list = &mut app.patterns.list;
     if list.search.text.is_empty() {
         return app.say("no search yet; /: search");
@@ -188,7 +188,7 @@ pub(super) fn step_match(app: &mut App, step: MatchStep) {
 }
 
 /// Make the executions of the step's moment the slow group, and go to their tree.
-pub(super) fn moment(app: &mut App) -> Vec<UiEffect> {
+pub fn moment(app: &mut App) -> Vec<UiEffect> {
     let place = app.patterns.path;
     let Some(span) = found(app).and_then(|f| Some(f.step(place.path, place.step)?.span)) else {
         return Vec::new();
@@ -205,7 +205,7 @@ pub(super) fn moment(app: &mut App) -> Vec<UiEffect> {
 }
 
 /// The same once executions and groups are there.
-pub(super) fn go_to_moment(app: &mut App, span: Span) -> Vec<UiEffect> {
+pub fn go_to_moment(app: &mut App, span: Span) -> Vec<UiEffect> {
     let (Some(model), Some(_)) = (app.model.clone(), &app.comparison) else {
         app.say("the comparison is still running");
         return Vec::new();

@@ -3,29 +3,22 @@
 use super::act::act;
 use super::bookmarks;
 use super::executions;
-use super::files;
 use super::functions;
-use super::groups;
 use super::kinds;
 use super::moving::scroll_page;
 use super::overlays::take_theme;
 use super::overview;
-use super::patterns;
 use super::timeline;
-use super::tree::{search, step_match};
-use crate::base::file::Existing;
 use crate::model::execution::ExecutionId;
 use crate::view::tui::app::App;
 use crate::view::tui::details::{Details, SampleExecution, samples_of_moment};
 use crate::view::tui::job::Job;
 use crate::view::tui::menu::MenuCommand;
 use crate::view::tui::message::UiEffect;
-use crate::view::tui::overlay::{Overlay, OverlayPage, OverlayResponse, PromptPurpose};
+use crate::view::tui::overlay::{Overlay, OverlayPage, OverlayResponse};
 use crate::view::tui::pages;
 use crate::view::tui::pages::details::MARK;
-use crate::view::tui::search::MatchStep;
 use crate::view::tui::widget::page::StyledLine;
-use std::path::PathBuf;
 
 /// Do what the dialog on top responded to a key or a paste.
 pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect> {
@@ -48,38 +41,9 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
                 MenuCommand::Theme(at) => take_theme(app, at),
             }
         }
-        OverlayResponse::Typed(purpose) => typed(app, purpose),
-        OverlayResponse::Group { side, text, filters } => {
-            app.layers.pop();
-            return groups::apply(app, side, text, filters);
-        }
         OverlayResponse::MakeSlow(numbers) => {
             app.layers.pop();
             return executions::make_slow(app, &numbers);
-        }
-        OverlayResponse::Text(purpose, text) => {
-            app.layers.pop();
-            match purpose {
-                PromptPurpose::Search => {
-                    if !timeline::search(app, &text) {
-                        search(app, &text);
-                    }
-                    if !text.is_empty() && !timeline::step_match(app, MatchStep::Here) {
-                        step_match(app, MatchStep::Here);
-                    }
-                }
-                PromptPurpose::Filter => patterns::filter(app, &text),
-                PromptPurpose::Note => return bookmarks::keep(app, &text),
-                PromptPurpose::Baseline => return groups::set_baseline(app, text.trim()),
-                PromptPurpose::Time => executions::at_time(app, text.trim()),
-                PromptPurpose::Export | PromptPurpose::Picture => {
-                    return files::write(app, purpose, PathBuf::from(text), Existing::Keep);
-                }
-            }
-        }
-        OverlayResponse::Replace(purpose, path) => {
-            app.layers.pop();
-            return files::write(app, purpose, path, Existing::Replace);
         }
         OverlayResponse::Act(action) => return act(app, action),
         OverlayResponse::Timeline(action) => return timeline::act(app, action),
@@ -88,22 +52,6 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
         OverlayResponse::OpenExample => return open_marked(app),
     }
     Vec::new()
-}
-
-/// Searches and filters run while they are typed: matches show at once.
-fn typed(app: &mut App, purpose: PromptPurpose) {
-    let Some(Overlay::Prompt { input, .. }) = app.top::<Overlay>() else { return };
-    let text = input.text().to_owned();
-    match purpose {
-        PromptPurpose::Search if timeline::search(app, &text) => {}
-        PromptPurpose::Search => search(app, &text),
-        PromptPurpose::Filter => patterns::filter(app, &text),
-        PromptPurpose::Export
-        | PromptPurpose::Picture
-        | PromptPurpose::Note
-        | PromptPurpose::Time
-        | PromptPurpose::Baseline => {}
-    }
 }
 
 /// The sampled executions of the page on top, and which is marked.

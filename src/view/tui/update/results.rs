@@ -1,7 +1,6 @@
 //! Results of jobs replace the previous ones; the item under the cursor is found again by name.
 
-use super::files;
-use super::groups::{compare, prompt};
+use super::groups::compare;
 use super::inverted;
 use super::overlays::{self, on_survey};
 use super::overview;
@@ -18,8 +17,9 @@ use crate::view::tui::counts::HistogramCounts;
 use crate::view::tui::details;
 use crate::view::tui::groups::{GroupHistory, HistogramPane, TypedFilters};
 use crate::view::tui::job::{BaselineInput, ComparedGroups, Done};
+use crate::view::tui::layers::files::{self, FileContent};
+use crate::view::tui::layers::filters;
 use crate::view::tui::message::UiEffect;
-use crate::view::tui::overlay::PromptPurpose;
 use crate::view::tui::overview::OverviewState;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::panes::tree::state::{Cursor, MarkedNodes};
@@ -159,7 +159,7 @@ fn take_for_dialog(app: &mut App, done: Done) {
         }
         Done::Exported { path, outcome } => {
             app.busy = None;
-            files::on_outcome(app, PromptPurpose::Export, path, outcome);
+            files::on_outcome(app, FileContent::Answer, path, outcome);
         }
         Done::Analysed(_)
         | Done::BaselineSet(_)
@@ -209,7 +209,7 @@ fn refuse(app: &mut App, what: String) -> Vec<UiEffect> {
     }
     app.histograms.dragging = false;
     match typed {
-        Some(TypedFilters { side, text }) => prompt(app, side, text, Some(what)),
+        Some(TypedFilters { side, text }) => filters::open_with(app, side, text, Some(what)),
         None => app.report_failure(format!("refused: {what}")),
     }
     // The histograms were counted for the groups that were refused.

@@ -8,10 +8,10 @@ use crate::model::execution::ExecutionId;
 use crate::view::tui::actions::Action;
 use crate::view::tui::app::App;
 use crate::view::tui::details::{self, Details, SampleExecution, SampleSearch};
-use crate::view::tui::input::TextInput;
 use crate::view::tui::job::{Job, JobError};
+use crate::view::tui::layers::prompt::{Prompt, PromptPurpose};
 use crate::view::tui::message::UiEffect;
-use crate::view::tui::overlay::{Overlay, PromptPurpose};
+use crate::view::tui::overlay::Overlay;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::panes::tree::state::Cursor;
 use crate::view::tui::search::MatchStep;
@@ -176,23 +176,31 @@ pub(super) fn on_concurrent(app: &mut App, asked: &ConcurrentQuestion, result: R
     }
 }
 
-/// Search while it is typed; true where a time-line is open.
-pub(super) fn search(app: &mut App, text: &str) -> bool {
-    let open = view(app).is_some();
+static SEARCH: PromptPurpose = PromptPurpose {
+    label: |_| "search ",
+    typed: Some(search),
+    entered: |app, text| {
+        search(app, text);
+        if !text.is_empty() {
+            step_match(app, MatchStep::Here);
+        }
+        Vec::new()
+    },
+};
+
+/// Search while it is typed.
+fn search(app: &mut App, text: &str) {
     if let Some(loaded) = loaded(app) {
         loaded.find(text);
     }
-    open
 }
 
-/// Go to a match of the search; true where a time-line is open.
-pub(super) fn step_match(app: &mut App, step: MatchStep) -> bool {
+/// Go to a match of the search.
+fn step_match(app: &mut App, step: MatchStep) {
     let columns = app.frame.timeline.columns;
-    let open = view(app).is_some();
     if let Some(text) = loaded(app).map(|loaded| loaded.step_match(step, columns)) {
         app.say(text);
     }
-    open
 }
 
 /// A click on a cell of the screen: the segment there, or the nearest one of its thread, gets the cursor.
@@ -219,7 +227,7 @@ pub(super) fn click(app: &mut App, x: usize, y: usize) {
 pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
     let columns = app.frame.timeline.columns;
     if action == Action::Search {
-        app.open(Overlay::prompt(PromptPurpose::Search, TextInput::default()));
+        app.open(Prompt::new(&SEARCH, ""));
         return Vec::new();
     }
     if action == Action::Concurrent
@@ -249,8 +257,8 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         Action::Align if loaded.divergence.is_some() => loaded.toggle_alignment(columns),
         Action::Align => app.say("the two do not diverge, or there is only one"),
         Action::ShowEvents => loaded.events = !loaded.events,
-        Action::NextMatch => drop(step_match(app, MatchStep::Next)),
-        Action::PreviousMatch => drop(step_match(app, MatchStep::Previous)),
+        Action::NextMatch => step_match(app, MatchStep::Next),
+        Action::PreviousMatch => step_match(app, MatchStep::Previous),
         Action::Concurrent => return ask_who_else(app),
         _ => {}
     }

@@ -13,7 +13,7 @@ use crate::view::tui::panes::tree::state::Cursor;
 use crate::view::tui::search::MatchStep;
 use crate::view::tui::tree::find_context;
 
-pub(super) fn fold(app: &mut App) {
+pub fn fold(app: &mut App) {
     let (Some((_, comparison)), Cursor::Row(row)) = (app.shown_tree(), app.tree.cursor) else { return };
     app.tree.touched = true;
     let unfolded = app.node().is_some_and(|(_, n)| n.size > 1 && app.tree.rows.is_unfolded(n));
@@ -24,7 +24,7 @@ pub(super) fn fold(app: &mut App) {
     }
 }
 
-pub(super) fn unfold(app: &mut App) {
+pub fn unfold(app: &mut App) {
     let Some((model, comparison)) = app.shown_tree() else { return };
     app.tree.touched = true;
     match app.tree.cursor {
@@ -38,7 +38,7 @@ pub(super) fn unfold(app: &mut App) {
     }
 }
 
-pub(super) fn open(app: &mut App) {
+pub fn open(app: &mut App) {
     if matches!(app.tree.cursor, Cursor::Cause(_)) {
         return follow_cause(app);
     }
@@ -70,7 +70,7 @@ fn follow_cause(app: &mut App) {
 }
 
 /// Go to a node of the tree with callers first.
-pub(super) fn go_to(app: &mut App, node: u32, model: &Model, comparison: &Comparison) {
+pub fn go_to(app: &mut App, node: u32, model: &Model, comparison: &Comparison) {
     inverted::leave(app);
     put_on(app, node, model, comparison);
 }
@@ -83,12 +83,12 @@ fn put_on(app: &mut App, node: u32, model: &Model, comparison: &Comparison) {
 }
 
 /// Keep the node under the cursor as the origin of a jump; the way back leads to the tree with callers first alone.
-pub(super) fn remember_node(app: &mut App) {
+pub fn remember_node(app: &mut App) {
     let context = app.node().filter(|_| app.tree.inverted.is_none()).map(|(_, here)| here.context);
     app.trail.extend(context.map(JumpOrigin::Context));
 }
 
-pub(super) fn back(app: &mut App) {
+pub fn back(app: &mut App) {
     match (app.trail.pop(), app.compared_executions()) {
         (Some(JumpOrigin::Cause(i)), _) => {
             app.tree.cursor = Cursor::Cause(i);
@@ -111,7 +111,7 @@ pub(super) fn back(app: &mut App) {
     }
 }
 
-pub(super) fn reorder(app: &mut App) {
+pub fn reorder(app: &mut App) {
     let Some((model, comparison)) = app.shown_tree() else { return };
     let order = app.tree.rows.order().next();
     app.tree.rows.set_order(order, &model, &comparison.tree);
@@ -123,7 +123,7 @@ pub(super) fn reorder(app: &mut App) {
     app.say(format!("ordered by {}", order.name()));
 }
 
-pub(super) fn search(app: &mut App, text: &str) {
+pub fn search(app: &mut App, text: &str) {
     if app.pane.is_of_patterns() {
         return patterns::search(app, text);
     }
@@ -131,7 +131,7 @@ pub(super) fn search(app: &mut App, text: &str) {
 }
 
 /// Go to a match of the last search.
-pub(super) fn step_match(app: &mut App, step: MatchStep) {
+pub fn step_match(app: &mut App, step: MatchStep) {
     if app.pane.is_of_patterns() {
         return patterns::step_match(app, step);
     }

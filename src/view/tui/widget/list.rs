@@ -1,7 +1,6 @@
-//! A list to choose from, narrowed by typing; and a line of text being typed.
+//! A list to choose from, narrowed by typing.
 
 use crate::view::tui::canvas::{Canvas, width};
-use crate::view::tui::input::TextInput;
 use crate::view::tui::menu::{Menu, MenuCommand, MenuItem};
 use crate::view::tui::pages::details::MARK;
 use crate::view::tui::theme::StyleScope;
@@ -12,7 +11,7 @@ pub fn draw(canvas: &mut Canvas<'_>, menu: &Menu) {
     canvas.fill(0, 0, canvas.width(), '─', StyleScope::Rule);
     let order = if menu.is_of_executions() { format!(", {}", menu.order.words()) } else { String::new() };
     canvas.text(2, 0, &format!(" {}{order} ", menu.title), StyleScope::Title);
-    line(canvas, 1, "", &menu.input);
+    menu.input.draw(canvas, 1, "");
     let shown = canvas.height().saturating_sub(2);
     let found: Vec<&MenuItem> = menu.fitting().collect();
     if found.is_empty() {
@@ -41,21 +40,6 @@ fn name_columns(choices: &[MenuItem], columns: usize) -> usize {
     let figures = choices.iter().map(|c| width(&c.help)).min().unwrap_or(0);
     let left = columns.saturating_sub(figures + 4);
     widest.min(if left >= LEAST && figures > 0 { left } else { columns / 2 })
-}
-
-/// A line being typed, with its cursor; its end stays in sight.
-pub fn line(canvas: &mut Canvas<'_>, y: usize, label: &str, input: &TextInput) {
-    let at = canvas.text(0, y, &format!("{label}> "), StyleScope::Key);
-    let (before, after) = input.halves();
-    let room = canvas.width().saturating_sub(at + 1);
-    let before = crate::view::tui::canvas::clip_front(before, room);
-    let cursor = canvas.text(at, y, &before, StyleScope::Text);
-    canvas.text(cursor, y, after, StyleScope::Text);
-    if after.is_empty() {
-        canvas.text(cursor, y, "█", StyleScope::Selection);
-    } else {
-        canvas.shade(cursor, y, 1, StyleScope::Match);
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! One visible thing per file, used by several screens.
 
 mod axis;
-pub mod filter_prompt;
 pub mod histogram;
 pub mod lanes;
 pub mod list;

@@ -1,14 +1,16 @@
 //! Files that the user names: the answer in the format of the ending, and the picture of the screen.
 
+use super::prompt::{Prompt, PromptPurpose, last_lines};
 use crate::base::figure;
 use crate::base::file::Existing;
 use crate::view::report::{ENDINGS, ReportFormat};
-use crate::view::tui::app::App;
+use crate::view::tui::app::{App, Layer, LayerResponse};
+use crate::view::tui::canvas::Canvas;
 use crate::view::tui::copied;
-use crate::view::tui::input::TextInput;
 use crate::view::tui::job::{Exported, Job, SelectedPath, WriteOutcome};
+use crate::view::tui::key::KeyPress;
 use crate::view::tui::message::UiEffect;
-use crate::view::tui::overlay::{Overlay, PromptPurpose};
+use crate::view::tui::theme::StyleScope;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,24 +20,79 @@ const DATABASE: &str = ".why";
 /// The ending of the JSON document.
 const JSON: &str = ".json";
 
+/// Columns from which the prompt for a file names formats.
+const ROOM_FOR_ENDINGS: u16 = 72;
+
+/// What is written to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileContent {
+    /// The answer, in the format of the ending.
+    Answer,
+    /// The picture of the screen.
+    Picture,
+}
+
+static ANSWER: PromptPurpose = PromptPurpose {
+    label: |app| if app.size.0 >= ROOM_FOR_ENDINGS { "export (.html .md .json .why ...) to " } else { "export to " },
+    typed: None,
+    entered: |app, text| write(app, FileContent::Answer, text.into(), Existing::Keep),
+};
+
+static PICTURE: PromptPurpose = PromptPurpose {
+    label: |_| "save SVG to ",
+    typed: None,
+    entered: |app, text| write(app, FileContent::Picture, text.into(), Existing::Keep),
+};
+
+/// The question whether a file may be replaced.
+#[derive(Clone, Debug)]
+struct Replace {
+    content: FileContent,
+    path: PathBuf,
+}
+
+impl Layer for Replace {
+    fn key(&mut self, key: KeyPress, _: &App) -> LayerResponse {
+        match key.typed() {
+            Some('y' | 'Y') => {
+                let Replace { content, path } = self.clone();
+                LayerResponse::change(move |app| write(app, content, path, Existing::Replace)).closing()
+            }
+            _ => LayerResponse::CLOSE,
+        }
+    }
+
+    fn draw(&self, canvas: &mut Canvas<'_>, app: &App) {
+        let mut line = canvas.part(last_lines(app, 1));
+        line.clear();
+        let path = self.path.display();
+        let question = format!("The file exists. Overwrite it? y: yes, any other key: no ({path})");
+        line.text(0, 0, &question, StyleScope::Warning);
+    }
+
+    fn is_line(&self) -> bool {
+        true
+    }
+}
+
 /// Ask for the file of the answer.
-pub(super) fn ask_export(app: &mut App) {
+pub fn ask_export(app: &mut App) {
     let is_missing = of_front(app).is_none() || app.busy.is_some();
     let name = subject(app);
-    ask(app, PromptPurpose::Export, is_missing, (&name, JSON));
+    ask(app, &ANSWER, is_missing, (&name, JSON));
 }
 
 /// Ask for the file of a database.
-pub(super) fn ask_database(app: &mut App) {
+pub fn ask_database(app: &mut App) {
     let is_missing = app.model.is_none() || app.busy.is_some();
     let name = app.task().unwrap_or("executions").to_owned();
-    ask(app, PromptPurpose::Export, is_missing, (&name, DATABASE));
+    ask(app, &ANSWER, is_missing, (&name, DATABASE));
 }
 
 /// Ask for the file of the picture of the screen.
-pub(super) fn ask_picture(app: &mut App) {
+pub fn ask_picture(app: &mut App) {
     let name = subject(app);
-    ask(app, PromptPurpose::Picture, false, (&name, ".svg"));
+    ask(app, &PICTURE, false, (&name, ".svg"));
 }
 
 /// What the pane in front is about.
@@ -44,22 +101,21 @@ fn subject(app: &App) -> String {
 }
 
 /// Ask for a file; its name is proposed.
-fn ask(app: &mut App, purpose: PromptPurpose, is_missing: bool, (name, ending): (&str, &str)) {
+fn ask(app: &mut App, purpose: &'static PromptPurpose, is_missing: bool, (name, ending): (&str, &str)) {
     if is_missing {
         return app.say("nothing to save yet");
     }
     let name: String = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
-    let input = TextInput::new(format!("whyslow-{name}{ending}"));
-    app.open(Overlay::prompt(purpose, input));
+    app.open(Prompt::new(purpose, format!("whyslow-{name}{ending}")));
 }
 
 /// Write the file that was named.
-pub(super) fn write(app: &mut App, purpose: PromptPurpose, path: PathBuf, existing: Existing) -> Vec<UiEffect> {
+fn write(app: &mut App, content: FileContent, path: PathBuf, existing: Existing) -> Vec<UiEffect> {
     if path.as_os_str().is_empty() {
         app.say("no file name given; nothing written");
         return Vec::new();
     }
-    if purpose == PromptPurpose::Picture {
+    if content == FileContent::Picture {
         return vec![UiEffect::SavePicture { path, existing }];
     }
     match exported(app, &path) {
@@ -109,12 +165,12 @@ fn of_front(app: &App) -> Option<Exported> {
 }
 
 /// The file was written, or not.
-pub(super) fn on_outcome(app: &mut App, purpose: PromptPurpose, path: PathBuf, outcome: WriteOutcome) {
+pub fn on_outcome(app: &mut App, content: FileContent, path: PathBuf, outcome: WriteOutcome) {
     match outcome {
         WriteOutcome::Written(bytes) => {
             app.say(format!("{} written, {}", path.display(), figure::bytes(bytes as f64)));
         }
-        WriteOutcome::Exists => app.open(Overlay::Replace { purpose, path }),
+        WriteOutcome::Exists => app.open(Replace { content, path }),
         WriteOutcome::Failed(what) => app.report_failure(format!("writing failed: {what}")),
     }
 }
