@@ -87,8 +87,11 @@ pub mod tui {
     pub mod message {
         pub use crate::view::tui::message::{UiEffect, UiMessage};
     }
-    pub mod overlay {
-        pub use crate::view::tui::overlay::{Overlay, OverlayPage};
+    pub mod layers {
+        pub use crate::view::tui::layers::details::DetailsPage;
+        pub use crate::view::tui::layers::page::{PageLayer, page_height};
+        pub use crate::view::tui::layers::timeline::state::{LoadedTimelines, TimelineContent, TimelineView};
+        pub use crate::view::tui::overview::OverviewView;
     }
     pub mod paint {
         pub use crate::view::tui::paint::Painter;
@@ -116,9 +119,6 @@ pub mod tui {
     }
     pub mod theme {
         pub use crate::view::tui::theme::{ColourDepth, StyleScope, Theme, ThemeSource, built_in};
-    }
-    pub mod timeline {
-        pub use crate::view::tui::timeline::{LoadedTimelines, TimelineContent, TimelineView};
     }
     pub mod tour {
         pub use crate::view::tui::tour::TourProgress;

@@ -3,6 +3,7 @@
 use super::interface::Session;
 use super::session;
 use whyslow::parts::view::tui::key_bindings::TABLE;
+use whyslow::parts::view::tui::layers::PageLayer;
 use whyslow::parts::view::tui::message::UiMessage;
 use whyslow::parts::view::tui::pane::Pane;
 use whyslow::parts::view::tui::sources::RootCauseOrder;
@@ -292,7 +293,7 @@ fn large_screens_show_details_below_the_tree() {
         let below: Vec<String> =
             session.app.frame.tree_details.iter().map(|l| l.iter().map(|(_, t)| t.as_str()).collect()).collect();
         session.keys("i");
-        let whole = session.app.frame.page.clone().unwrap();
+        let whole = session.app.top::<PageLayer>().unwrap().lines.clone();
         let whole: Vec<String> = whole.iter().map(|l| l.iter().map(|(_, t)| t.as_str()).collect()).collect();
         assert!(below.len() > 5 && whole[..below.len()] == below, "{below:#?}\n{whole:#?}");
         session.keys("Esc");
@@ -331,16 +332,15 @@ fn clicks_in_dialogs_choose_point_and_close() {
 
 #[test]
 fn clicks_and_wheel_move_in_the_timeline() {
-    use whyslow::parts::view::tui::overlay::Overlay;
-    use whyslow::parts::view::tui::timeline::{LoadedTimelines, TimelineContent};
+    use whyslow::parts::view::tui::layers::{LoadedTimelines, TimelineContent, TimelineView};
     let mut session = session(120, 40, "v o");
     let loaded = |s: &Session| -> LoadedTimelines {
-        let Some(Overlay::Timeline(view)) = s.app.top::<Overlay>() else { panic!("closed") };
+        let Some(view) = s.app.top::<TimelineView>() else { panic!("closed") };
         let TimelineContent::Loaded(loaded) = &view.content else { panic!("not loaded") };
         loaded.as_ref().clone()
     };
     assert!(!loaded(&session).others(0).is_empty());
-    let lines = session.app.frame.timeline.clone();
+    let lines = session.app.top::<TimelineView>().unwrap().lines.clone();
     // The first thread of the first execution, at its begin.
     let x = (lines.label_columns + 2) as u16;
     session.send(UiMessage::Click(x, 2));
@@ -354,7 +354,7 @@ fn clicks_and_wheel_move_in_the_timeline() {
     session.send(UiMessage::Wheel(3));
     assert_eq!(loaded(&session).window, whole);
     // The other execution.
-    let below = 1 + 1 + session.app.frame.timeline.rows[0] + 1;
+    let below = 1 + 1 + session.app.top::<TimelineView>().unwrap().lines.rows[0] + 1;
     session.send(UiMessage::Click(x + 3, below as u16));
     assert_eq!(loaded(&session).front, 1);
     // Outside of the drawings nothing happens.
@@ -365,13 +365,13 @@ fn clicks_and_wheel_move_in_the_timeline() {
 
 #[test]
 fn dragging_selects_a_range_of_the_recording() {
-    use whyslow::parts::view::tui::overlay::Overlay;
+    use whyslow::parts::view::tui::layers::OverviewView;
     let mut session = session(80, 24, "r");
     session.send(UiMessage::Click(20, 5));
     session.send(UiMessage::Drag(25, 5));
     session.send(UiMessage::Drag(30, 6));
-    let Some(Overlay::Overview(view)) = session.app.top::<Overlay>() else { panic!("closed") };
-    let count = session.app.frame.overview_columns;
+    let Some(view) = session.app.top::<OverviewView>() else { panic!("closed") };
+    let count = view.columns;
     assert_eq!((view.column(count), view.selected(count).is_some()), (20, true));
     assert!(session.lines().join("\n").contains("selected: "));
     session.keys("s");

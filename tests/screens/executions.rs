@@ -6,7 +6,7 @@ use whyslow::parts::compare::filter::Filter;
 use whyslow::parts::compare::members::members;
 use whyslow::parts::model::execution::ExecutionId;
 use whyslow::parts::view::executions::line;
-use whyslow::parts::view::tui::overlay::Overlay;
+use whyslow::parts::view::tui::layers::TimelineView;
 
 /// The numbers of the executions that pass a filter, the slowest first.
 fn slowest(session: &Session, filters: &[Filter]) -> Vec<ExecutionId> {
@@ -26,8 +26,8 @@ fn entries(session: &Session) -> Vec<String> {
 
 /// The executions of the time-line on top.
 fn shown(session: &Session) -> Vec<(u32, bool)> {
-    match session.app.top::<Overlay>() {
-        Some(Overlay::Timeline(view)) => view.executions.iter().map(|one| (one.id.raw(), one.is_typical)).collect(),
+    match session.app.top::<TimelineView>() {
+        Some(view) => view.executions.iter().map(|one| (one.id.raw(), one.is_typical)).collect(),
         other => panic!("no time-line on top: {other:?}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::interface::Session;
 use whyslow::parts::view::tui::app::{App, Cursor};
-use whyslow::parts::view::tui::overlay::Overlay;
+use whyslow::parts::view::tui::layers::TimelineView;
 use whyslow::parts::view::tui::theme::ColourDepth;
 use whyslow::parts::view::tui::tree::{TreeItem, path_text};
 
@@ -77,9 +77,9 @@ fn inverted_tree_has_details_examples_search_and_copies() {
     let page = session.lines().join("\n");
     assert!(page.contains("the part of it below each caller") && page.contains("Sample executions"), "{page}");
     session.keys("Enter");
-    assert!(matches!(session.app.top::<Overlay>(), Some(Overlay::Timeline(_))));
+    assert!(session.app.top::<TimelineView>().is_some());
     session.keys("Esc Esc v");
-    assert!(matches!(session.app.top::<Overlay>(), Some(Overlay::Timeline(_))));
+    assert!(session.app.top::<TimelineView>().is_some());
     session.keys("Esc / w o r k e r Enter");
     assert!(session.lines().join("\n").contains("match 1 of"));
     assert!(here(&session.app).last().unwrap().contains("worker"));

@@ -2,8 +2,8 @@
 
 use super::interface::Session;
 use super::{SNAPSHOT_SIZES, assert_snapshot, session};
+use whyslow::parts::view::tui::layers::OverviewView;
 use whyslow::parts::view::tui::message::UiMessage;
-use whyslow::parts::view::tui::overlay::Overlay;
 use whyslow::parts::view::tui::theme::ColourDepth;
 
 #[test]
@@ -53,7 +53,7 @@ fn zoom_reads_the_window_and_counts_its_executions() {
     let whole = session.app.overview.whole.as_ref().unwrap().span;
     session.keys("End + +");
     assert!(!page(&session).contains("lost"), "{}", page(&session));
-    let Some(Overlay::Overview(view)) = session.app.top::<Overlay>() else { panic!("closed") };
+    let Some(view) = session.app.top::<OverviewView>() else { panic!("closed") };
     assert_eq!(view.detail.as_ref().map(|detail| detail.span), Some(view.window), "the window was read");
     assert_eq!(view.window.len(), whole.len() / 2 / 2);
     session.keys("z Esc");

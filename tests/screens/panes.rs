@@ -2,6 +2,7 @@
 
 use super::interface::Session;
 use whyslow::parts::view::tui::app::Cursor;
+use whyslow::parts::view::tui::layers::{PageLayer, page_height};
 use whyslow::parts::view::tui::message::UiMessage;
 use whyslow::parts::view::tui::pane::Pane;
 use whyslow::parts::view::tui::theme::ColourDepth;
@@ -80,10 +81,10 @@ fn help_begins_with_the_keys_of_the_pane() {
         let mut session = Session::new(80, 24, ColourDepth::True);
         session.ready();
         session.keys(keys);
-        let page = session.app.frame.page.clone().unwrap();
+        let page = session.app.top::<PageLayer>().unwrap().lines.clone();
         assert_eq!(page[0][0].1, first);
         let everywhere = page.iter().position(|l| l.first().is_some_and(|(_, t)| t == "Everywhere")).unwrap();
-        assert!(everywhere < session.app.frame.page_height() + 2, "the own keys are on the first page");
+        assert!(everywhere < page_height(&session.app) + 2, "the own keys are on the first page");
     }
 }
 

@@ -2,15 +2,11 @@
 
 use super::interface::Session;
 use super::{SNAPSHOT_SIZES, assert_snapshot, session};
+use whyslow::parts::view::tui::layers::{LoadedTimelines, TimelineContent, TimelineView};
 use whyslow::parts::view::tui::message::UiMessage;
-use whyslow::parts::view::tui::overlay::Overlay;
-use whyslow::parts::view::tui::timeline::{LoadedTimelines, TimelineContent, TimelineView};
 
 fn view(session: &Session) -> &TimelineView {
-    match session.app.top::<Overlay>() {
-        Some(Overlay::Timeline(view)) => view,
-        other => panic!("no time-line on top: {other:?}"),
-    }
+    session.app.top().expect("a time-line on top")
 }
 
 fn loaded(session: &Session) -> &LoadedTimelines {

@@ -12,7 +12,7 @@ use whyslow::parts::view::diff_parts::DiffParts;
 use whyslow::parts::view::overview::OverviewAnswer;
 use whyslow::parts::view::text::{Glyphs, Page};
 use whyslow::parts::view::tui::app::App;
-use whyslow::parts::view::tui::overlay::Overlay;
+use whyslow::parts::view::tui::layers::TimelineView;
 use whyslow::parts::view::tui::theme::ColourDepth;
 use whyslow::parts::view::tui::tree::{TreeItem, path_text};
 use whyslow::parts::view::{anomalies, execution_text, function_text, json, text};
@@ -209,9 +209,9 @@ fn overview_equals_the_query() {
 #[test]
 fn timeline_equals_diff_of_two_executions() {
     let session = session("v");
-    let Some(Overlay::Timeline(view)) = session.app.top::<Overlay>() else { panic!("no time-line") };
+    let Some(view) = session.app.top::<TimelineView>() else { panic!("no time-line") };
     let [a, b] = [view.executions[0].id, view.executions[1].id];
-    let whyslow::parts::view::tui::timeline::TimelineContent::Loaded(loaded) = &view.content else {
+    let whyslow::parts::view::tui::layers::TimelineContent::Loaded(loaded) = &view.content else {
         panic!("not loaded")
     };
     let aligned = whyslow::parts::compare::moments::align(&loaded.model, a, b).unwrap();

@@ -25,8 +25,8 @@ use whyslow::parts::view::strips::{self, StripContent};
 use whyslow::parts::view::tui::FirstQuestion;
 use whyslow::parts::view::tui::app::App;
 use whyslow::parts::view::tui::job::Done;
+use whyslow::parts::view::tui::layers::{DetailsPage, PageLayer};
 use whyslow::parts::view::tui::message::UiMessage;
-use whyslow::parts::view::tui::overlay::{Overlay, OverlayPage};
 use whyslow::parts::view::tui::report::AnomalyReport;
 use whyslow::parts::view::tui::theme::ColourDepth;
 use whyslow::parts::view::tui::update::update;
@@ -49,7 +49,7 @@ fn contains_words(line: &str, part: &str) -> bool {
 
 /// The lines of the page on top.
 fn page_lines(app: &App) -> Vec<String> {
-    let page = app.frame.page.as_ref().unwrap();
+    let page = &app.top::<PageLayer>().unwrap().lines;
     page.iter().map(|line| line.iter().map(|(_, text)| text.as_str()).collect()).collect()
 }
 
@@ -110,12 +110,8 @@ fn details_equal_the_diff() {
 #[test]
 fn sample_executions_equal_those_of_the_diff() {
     let session = session(120, 60, "i");
-    let Some(Overlay::Page { page: OverlayPage::Details { details, .. }, .. }) = session.app.top::<Overlay>() else {
-        panic!("no details")
-    };
-    let whyslow::parts::view::tui::details::Details::Context { samples, path, .. } = details.as_ref() else {
-        panic!("a range")
-    };
+    let DetailsPage(details) = session.app.top::<PageLayer>().and_then(PageLayer::content).expect("details");
+    let whyslow::parts::view::tui::details::Details::Context { samples, path, .. } = details else { panic!("a range") };
     let model = session.app.model.clone().unwrap();
     let page = page_lines(&session.app);
     // The document of `diff` has samples from the longest to the shortest of each group.

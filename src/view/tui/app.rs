@@ -112,6 +112,9 @@ pub trait Layer: Any + Debug + CloneLayer {
     }
 }
 
+/// The keys of a layer that has nothing to show yet.
+pub const EMPTY: &[(&str, &str)] = &[("Esc", "close"), ("?", "help")];
+
 /// Every [`Layer`] that can be cloned can be so in its box.
 pub trait CloneLayer {
     fn boxed(&self) -> Box<dyn Layer>;
@@ -178,7 +181,6 @@ impl LayerResponse {
     }
 }
 
-/// Everything.
 #[derive(Clone, Debug)]
 pub struct App {
     /// The traces.

@@ -2,14 +2,10 @@
 
 use super::app::App;
 use super::groups::BinSelection;
-use super::overlay::Overlay;
-use super::pages;
 use super::pane::Pane;
 use super::panes::tree::state::Cursor;
 use super::sources::RootCauseRow;
-use super::timeline::TimelineContent;
 use super::tree::path_text;
-use super::widget::page::StyledLine;
 use crate::base::{clean, figure};
 use crate::compare::share_of_group;
 use crate::model::carrier::Carrier;
@@ -20,7 +16,7 @@ use crate::view::words;
 
 /// The text; empty where there is nothing.
 pub fn text(app: &App) -> String {
-    let text = timeline(app).or_else(|| page(app)).unwrap_or_else(|| match (app.pane, app.tree.cursor) {
+    let text = app.layers.last().and_then(|top| top.copied(app)).unwrap_or_else(|| match (app.pane, app.tree.cursor) {
         (Pane::Histograms, _) => range(app).unwrap_or_default(),
         (Pane::Tree, Cursor::Cause(i)) => app.causes().get(i).map_or(String::new(), |c| c.sentence.clone()),
         (Pane::Tree, Cursor::Row(_)) => node(app).unwrap_or_default(),
@@ -28,17 +24,6 @@ pub fn text(app: &App) -> String {
         (Pane::Path, _) => path(app).unwrap_or_default(),
     });
     text.lines().map(|line| clean::text(line).into_owned()).collect::<Vec<_>>().join("\n")
-}
-
-/// The segment under the cursor of the time-line on top, and the command that prints both executions.
-fn timeline(app: &App) -> Option<String> {
-    let Some(Overlay::Timeline(view)) = app.top::<Overlay>() else { return None };
-    let TimelineContent::Loaded(loaded) = &view.content else { return None };
-    let numbers: Vec<String> = view.executions.iter().map(|e| e.id.raw().to_string()).collect();
-    let lines = pages::timeline::lines(loaded, 100).into_iter();
-    let text = lines.map(|line| line.into_iter().map(|(_, text)| text).collect::<String>());
-    let command = format!("whyslow diff --executions {}", numbers.join(","));
-    Some(text.chain((numbers.len() > 1).then_some(command)).collect::<Vec<_>>().join("\n"))
 }
 
 /// A summary in Markdown: of the comparison, or of the anomalies in front where they are what one looks at.
@@ -76,13 +61,6 @@ fn invocation(app: &App) -> Invocation {
 /// The patterns are in front, or there is no comparison.
 fn is_about_anomalies(app: &App) -> bool {
     app.patterns.found.is_some() && (app.comparison.is_none() || matches!(app.pane, Pane::Anomalies | Pane::Path))
-}
-
-/// The page on top, wrapped to lines that fit a message.
-fn page(app: &App) -> Option<String> {
-    let Some(Overlay::Page { page, .. }) = app.top::<Overlay>() else { return None };
-    let text = |line: StyledLine| line.into_iter().map(|(_, text)| text).collect::<String>();
-    Some(pages::lines(app, page, 100).into_iter().map(text).collect::<Vec<_>>().join("\n"))
 }
 
 fn node(app: &App) -> Option<String> {

@@ -2,7 +2,7 @@
 //! the trace.
 //!
 //! In: model, comparison, and a context or a range of a metric. Out: facts, already chosen and ordered; drawn by
-//! `pages/details.rs`. Cost is bounded: of very large groups every n-th execution is looked at.
+//! `layers/details.rs`. Cost is bounded: of very large groups every n-th execution is looked at.
 
 use super::counts::HistogramRow;
 use super::tree::{TreeDirection, ancestry, find_context, find_path, path_text};
@@ -82,6 +82,15 @@ pub enum Details {
         bins: Range<usize>,
         samples: Vec<SampleExecution>,
     },
+}
+
+impl Details {
+    /// The sampled executions.
+    pub fn samples(&self) -> &[SampleExecution] {
+        match self {
+            Details::Context { samples, .. } | Details::Range { samples, .. } => samples,
+        }
+    }
 }
 
 /// Whether executions are looked up: many are looked at for that.

@@ -1,8 +1,9 @@
 //! The frame of one screen: its rectangles, the number of lines and columns of each part of a pane, and the wrapped
-//! text of the header and of the page on top.
+//! text of the header.
 //!
 //! Plain data. `layout` computes it once after each message. The update reads it (a page is as long as its pane is
 //! high) and drawing reads the same, so that both agree, no text is wrapped twice, and drawing changes no state.
+//! Layers have their own parts of it.
 
 use super::pane::Pane;
 use super::widget::page::StyledLine;
@@ -21,8 +22,6 @@ pub struct ScreenFrame {
     pub footer: Rect,
     /// The rectangle of pages and lists over the panes.
     pub overlay: Rect,
-    /// The lines of the page on top, if a page is on top.
-    pub page: Option<Vec<StyledLine>>,
     /// Inside the tree pane.
     pub tree: TreeLines,
     /// Details of the item under the cursor, for the last lines of the tree pane, where its rows leave them empty.
@@ -35,10 +34,6 @@ pub struct ScreenFrame {
     pub path: PathLines,
     /// The screen without its footer: time-lines cover it.
     pub full: Rect,
-    /// Inside the time-line of an execution.
-    pub timeline: TimelineLines,
-    /// Columns of the drawing of the recording at a glance.
-    pub overview_columns: usize,
 }
 
 /// A pane and its rectangle.
@@ -67,68 +62,6 @@ impl ScreenFrame {
         let found = self.panes.iter().find(|p| p.pane == pane).or_else(|| self.panes.first());
         let area = found.map_or(Rect::ZERO, |p| p.area);
         Rect { y: area.y + area.height.min(1), height: area.height.saturating_sub(1), ..area }
-    }
-
-    /// Lines of the page on top that are shown at once, below its title.
-    pub fn page_height(&self) -> usize {
-        usize::from(self.overlay.height).saturating_sub(1)
-    }
-}
-
-/// Lines and columns of the time-lines of one or two executions.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TimelineLines {
-    /// Columns of the names of threads.
-    pub label_columns: usize,
-    /// Columns of the drawing.
-    pub columns: usize,
-    /// Lines per thread: 1 or 2.
-    pub per_lane: usize,
-    /// Lines for the threads, by execution.
-    pub rows: Vec<usize>,
-    /// The first thread shown, by execution.
-    pub first: Vec<usize>,
-    /// The text below.
-    pub details: Vec<StyledLine>,
-}
-
-/// Lines below the drawings that are left for text where the screen has them.
-const TIMELINE_TEXT: usize = 7;
-
-impl TimelineLines {
-    /// The lines of executions with so many threads, with the cursor on one of them (by execution), in a rectangle.
-    /// `labels`: columns of the longest name.
-    pub fn new(area: Rect, threads: &[usize], cursor: &[usize], labels: usize) -> TimelineLines {
-        let (width, height) = (usize::from(area.width), usize::from(area.height));
-        let label_columns = labels.min(width / 4);
-        // Title, a head per execution (or a line that says that there is no other), axis.
-        let fixed = 2 + threads.len().max(2);
-        let text = TIMELINE_TEXT.min(height / 3);
-        let available = height.saturating_sub(fixed + text);
-        let all: usize = threads.iter().sum();
-        let per_lane = if 2 * all <= available { 2 } else { 1 };
-        let mut rows: Vec<usize> = threads.iter().map(|n| n * per_lane).collect();
-        if let [first, second] = rows.as_mut_slice()
-            && *first + *second > available
-        {
-            // The second keeps a third where the first needs the rest.
-            *second = (*second).min((available / 3).max(available.saturating_sub(*first)));
-            *first = (*first).min(available - *second);
-        }
-        rows.iter_mut().for_each(|n| *n = (*n).min(available));
-        let first = rows.iter().zip(threads).zip(cursor).map(|((rows, threads), cursor)| {
-            let shown = (rows / per_lane).max(1);
-            cursor.saturating_sub(shown / 2).min(threads.saturating_sub(shown))
-        });
-        let first = first.collect();
-        let columns = width.saturating_sub(label_columns + 3);
-        TimelineLines { label_columns, columns, per_lane, rows, first, details: Vec::new() }
-    }
-
-    /// Lines of text that fit below.
-    pub fn text_lines(&self, area: Rect) -> usize {
-        let drawn = 2 + self.rows.len().max(2) + self.rows.iter().sum::<usize>();
-        usize::from(area.height).saturating_sub(drawn)
     }
 }
 

@@ -6,7 +6,7 @@ use super::actions::{Action, ActionScope, KeyBinding};
 use super::app::App;
 use super::canvas::width;
 use super::key::KeyPress;
-use super::pages::ranks;
+use super::layers::ranks;
 use std::ops::Range;
 
 /// A key with its word.

@@ -1,24 +1,18 @@
 //! Layout: from the size of the screen and the texts to show to the [`ScreenFrame`], once after each message.
 //!
-//! Cost: the header and the page on top are wrapped once; all else is arithmetic.
+//! Cost: the header is wrapped once; all else is arithmetic.
 
 use super::app::App;
-use super::canvas::width;
 use super::frame::{
-    DETAILS_FROM, DETAILS_LINES, HistogramCells, ListLines, PaneArea, PathLines, ScreenFrame, TimelineLines, TreeLines,
-    footer_lines, most_header_lines,
+    DETAILS_FROM, DETAILS_LINES, HistogramCells, ListLines, PaneArea, PathLines, ScreenFrame, TreeLines, footer_lines,
+    most_header_lines,
 };
 use super::header;
-use super::overlay::Overlay;
-use super::overview;
-use super::pages;
+use super::layers::details;
 use super::pane::Pane;
 use super::report::streams;
 use super::theme::StyleScope;
-use super::timeline::TimelineContent;
 use super::widget::page::{StyledLine, plain};
-use crate::model::execution_timeline::ExecutionTimeline;
-use crate::view::lanes::thread_name;
 use ratatui::layout::Rect;
 
 /// From this width on two panes are side by side.
@@ -29,11 +23,6 @@ pub fn frame(app: &App) -> ScreenFrame {
     let header_lines = header::lines(app, usize::from(app.size.0));
     let mut frame = rectangles(app, header_lines.len());
     frame.header_lines = header_lines;
-    if let Some(Overlay::Page { page, .. }) = app.top::<Overlay>() {
-        frame.page = Some(pages::lines(app, page, usize::from(frame.overlay.width).saturating_sub(2)));
-    }
-    frame.overview_columns = usize::from(app.size.0).saturating_sub(overview::LABELS + 2).max(1);
-    frame.timeline = timeline_lines(app, frame.full);
     frame.tree = TreeLines::new(frame.inside(Pane::Tree).height, app.causes().len());
     frame.tree_details = tree_details(app, &frame);
     let counts = app.counts.as_ref();
@@ -58,7 +47,7 @@ fn tree_details(app: &App, frame: &ScreenFrame) -> Vec<StyledLine> {
     let is_shown = frame.panes.iter().any(|shown| shown.pane == Pane::Tree && shown.area.width >= DETAILS_FROM);
     let left = frame.tree.rows.saturating_sub(app.tree.rows.visible.len());
     let Some(beside) = app.beside.as_ref().filter(|_| is_shown && left > most + 1) else { return Vec::new() };
-    let mut lines = pages::details::place(app, &beside.details, usize::from(inside.width).saturating_sub(2));
+    let mut lines = details::place(app, &beside.details, usize::from(inside.width).saturating_sub(2));
     if lines.len() > most {
         lines.truncate(most - 1);
         lines.push(plain(StyleScope::Dim, "… i: all"));
@@ -87,42 +76,4 @@ fn rectangles(app: &App, header_lines: usize) -> ScreenFrame {
     let overlay = Rect::new(0, top, columns, footer.y.max(1).saturating_sub(top));
     let full = Rect::new(0, 0, columns, footer.y.max(1).min(lines));
     ScreenFrame { header, panes, footer, overlay, full, ..ScreenFrame::default() }
-}
-
-/// The lines of the time-line that is open.
-fn timeline_lines(app: &App, area: Rect) -> TimelineLines {
-    let open = app
-        .layers
-        .iter()
-        .rev()
-        .filter_map(|layer| (layer.as_ref() as &dyn std::any::Any).downcast_ref::<Overlay>())
-        .find_map(|overlay| match overlay {
-            Overlay::Timeline(view) => match &view.content {
-                TimelineContent::Loaded(loaded) => Some((view, loaded)),
-                TimelineContent::Loading | TimelineContent::Failed(_) => None,
-            },
-            _ => None,
-        });
-    let Some((view, loaded)) = open else { return TimelineLines::default() };
-    let timelines: Vec<_> = (0..view.executions.len()).filter_map(|at| loaded.timeline(at)).collect();
-    let others: Vec<_> = (0..timelines.len()).map(|at| loaded.others(at)).collect();
-    let threads: Vec<usize> =
-        timelines.iter().zip(&others).map(|(timeline, others)| timeline.threads.len() + others.len()).collect();
-    let names = timelines.iter().flat_map(|timeline| &timeline.threads).map(|thread| width(&thread_name(thread)));
-    let labels = names.chain(others.iter().flatten().map(|other| width(&other.label))).max().unwrap_or(0);
-    let thread_here = |(at, timeline): (usize, &&ExecutionTimeline)| {
-        let segment = loaded.cursor.get(at).and_then(|segment| timeline.segments.get(*segment));
-        segment.map_or(0, |segment| segment.thread as usize)
-    };
-    let cursor: Vec<usize> = timelines.iter().enumerate().map(thread_here).collect();
-    let mut lines = TimelineLines::new(area, &threads, &cursor, labels);
-    let columns = usize::from(area.width).saturating_sub(2);
-    let available = lines.text_lines(area);
-    let mut details = pages::timeline::lines(loaded, columns);
-    details.truncate(available);
-    if details.len() < available {
-        details.push(pages::timeline::legend(loaded, columns));
-    }
-    lines.details = details;
-    lines
 }

@@ -12,7 +12,7 @@
 //!                                         screen::draw(&App) -> Buffer -> paint: fewest bytes -> terminal
 //! ```
 //!
-//! [`actions`] has the keys, `header` and `pages/` the texts, `screen/` the drawing of header, panes and footer,
+//! [`actions`] has the keys, `header` its text, `layers/` the dialogs, `screen/` the drawing of header, panes and footer,
 //! `widget/` what several of them draw with, [`theme`] the colours. No two files use each other (`tests/layers.rs`).
 
 pub mod actions;
@@ -41,11 +41,8 @@ pub mod key_map;
 pub mod keyboard;
 pub mod layers;
 mod layout;
-pub mod menu;
 pub mod message;
-pub mod overlay;
 pub mod overview;
-mod pages;
 pub mod paint;
 pub mod pane;
 pub mod panes;
@@ -60,7 +57,6 @@ pub mod sources;
 pub mod tabs;
 mod terminal;
 pub mod theme;
-pub mod timeline;
 pub mod tour;
 pub mod tree;
 pub mod update;

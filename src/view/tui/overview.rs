@@ -48,6 +48,8 @@ pub struct OverviewView {
     pub cursor: Timestamp,
     /// The end of the selection that does not move with the cursor.
     pub anchor: Option<Timestamp>,
+    /// Columns of the drawing in the present layout.
+    pub columns: usize,
 }
 
 /// A column of a drawing.
@@ -92,7 +94,7 @@ pub fn columns(
 impl OverviewView {
     /// The whole recording, with the cursor at its begin.
     pub fn new(whole: Span) -> OverviewView {
-        OverviewView { window: whole, detail: None, cursor: whole.start, anchor: None }
+        OverviewView { window: whole, cursor: whole.start, ..OverviewView::default() }
     }
 
     /// The selected times: from the anchor to the column under the cursor, which is inside.

@@ -11,7 +11,7 @@ use crate::view::tui::canvas::{Canvas, width};
 use crate::view::tui::counts::HistogramRow;
 use crate::view::tui::frame::{BinGrid, HistogramCells};
 use crate::view::tui::groups::GroupSide;
-use crate::view::tui::pages::details::range_text;
+use crate::view::tui::layers::details::range_text;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::histogram::Histogram;

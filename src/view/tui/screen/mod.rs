@@ -6,9 +6,7 @@ mod causes;
 pub mod footer;
 pub mod header;
 pub mod histograms;
-pub mod overview;
 pub mod path;
-mod timeline;
 pub mod tree;
 
 use super::app::App;
@@ -16,12 +14,10 @@ use super::canvas::{Canvas, to_ascii, wrap};
 use super::frame::ScreenFrame;
 use super::header::SMALL;
 use super::job::Busy;
-use super::overlay::Overlay;
-use super::pages;
 use super::pane::Pane;
 use super::tabs::tabs;
 use super::theme::StyleScope;
-use super::widget::{list, page, progress};
+use super::widget::progress;
 use header::FirstCut;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -56,20 +52,6 @@ pub fn draw(app: &App) -> Buffer {
         to_ascii(&mut buffer);
     }
     buffer
-}
-
-/// Draw a dialog.
-pub fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
-    let frame = &app.frame;
-    match overlay {
-        Overlay::Page { page, offset } => {
-            let lines = frame.page.as_deref().unwrap_or_default();
-            page::draw(&mut canvas.part(frame.overlay), pages::title(page), lines, *offset);
-        }
-        Overlay::List(menu) => list::draw(&mut canvas.part(frame.overlay), menu),
-        Overlay::Overview(view) => overview::draw(&mut canvas.part(frame.full), app, view),
-        Overlay::Timeline(view) => timeline::draw(&mut canvas.part(frame.full), app, view),
-    }
 }
 
 fn draw_pane(canvas: &mut Canvas<'_>, app: &App, frame: &ScreenFrame, pane: Pane) {

@@ -1,25 +1,26 @@
 //! The actions of the table, each by the function of its subject.
 
-use super::bookmarks;
-use super::executions;
-use super::functions;
+use super::details;
 use super::groups::{self, effective, move_selection, narrow, regroup, select, widen};
 use super::inverted;
-use super::kinds;
 use super::moving::{move_bin, page, vertical};
-use super::overlays::{choose_task, next_theme, open_details, palette};
-use super::overview;
 use super::patterns::{self, next_path, show, tune};
-use super::timeline;
+use super::themes::next_theme;
 use super::tour;
 use super::tree::{back, fold, open, reorder, step_match, unfold};
 use crate::view::tui::actions::Action;
 use crate::view::tui::app::App;
 use crate::view::tui::copied;
 use crate::view::tui::groups::GroupSide;
-use crate::view::tui::layers::{baseline, files, filters, search};
+use crate::view::tui::layers::anomaly::PatternsPage;
+use crate::view::tui::layers::help::HelpPage;
+use crate::view::tui::layers::page::PageLayer;
+use crate::view::tui::layers::quality::QualityPage;
+use crate::view::tui::layers::ranks::RanksPage;
+use crate::view::tui::layers::{
+    baseline, bookmarks, executions, files, filters, functions, kinds, overview, palette, search, tasks,
+};
 use crate::view::tui::message::UiEffect;
-use crate::view::tui::overlay::{Overlay, OverlayPage};
 use crate::view::tui::pane::Pane;
 use crate::view::tui::search::{MatchStep, TextSearch};
 
@@ -72,20 +73,20 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         A::Order if of_patterns => patterns::reorder(app),
         A::Order => reorder(app),
         A::Invert => return inverted::toggle(app),
-        A::ShowPatterns => app.open(Overlay::page(OverlayPage::Patterns)),
-        A::ShowRanks => app.open(Overlay::page(OverlayPage::Ranks)),
-        A::Quality => app.open(Overlay::page(OverlayPage::Quality)),
-        A::Help => app.open(Overlay::page(OverlayPage::Help)),
-        A::Details => open_details(app),
-        A::Palette => app.open(palette(app)),
-        A::ChooseTask => return choose_task(app),
+        A::ShowPatterns => app.open(PageLayer::new(PatternsPage)),
+        A::ShowRanks => app.open(PageLayer::new(RanksPage)),
+        A::Quality => app.open(PageLayer::new(QualityPage)),
+        A::Help => app.open(PageLayer::new(HelpPage)),
+        A::Details => details::open(app),
+        A::Palette => palette::open(app),
+        A::ChooseTask => return tasks::open(app),
         A::Theme => next_theme(app),
         A::ShowFunctions => functions::open(app),
         A::ShowExecutions => executions::open(app),
         A::ShowKinds => kinds::open(app),
         A::GoToTime => executions::ask_time(app),
         A::ShowOverview => return overview::open(app),
-        A::ShowTimeline => return timeline::open_example(app),
+        A::ShowTimeline => return details::open_example(app),
         A::ZoomIn | A::ZoomOut | A::PanLeft | A::PanRight | A::OtherExecution => app.say(ONLY_THERE),
         A::Align | A::ShowEvents | A::Concurrent => app.say(ONLY_THERE),
         A::Export => files::ask_export(app),

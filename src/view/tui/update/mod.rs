@@ -6,25 +6,17 @@
 //! it. A message is read in the frame before it: a click, or a page up, means the screen that the user sees.
 
 mod act;
-mod adapter;
-mod bookmarks;
-mod dialogs;
-mod executions;
-mod functions;
+mod details;
 pub(super) mod groups;
 mod inverted;
-mod kinds;
 mod layers;
 mod mouse;
 mod moving;
-mod overlays;
-mod overview;
 pub(super) mod patterns;
-mod respond;
 mod restore;
 mod results;
 mod settle;
-mod timeline;
+pub(super) mod themes;
 mod tour;
 pub(super) mod tree;
 mod tree_search;
@@ -81,7 +73,7 @@ fn take(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
         UiMessage::Click(x, y) => return mouse::click(app, x, y),
         UiMessage::Drag(x, y) => return mouse::drag(app, x, y),
         UiMessage::Done(done) => return results::on_done(app, done),
-        UiMessage::Background(background) => overlays::suit_background(app, background),
+        UiMessage::Background(background) => themes::suit_background(app, background),
         UiMessage::Progress(lane, progress) => {
             let now = match lane {
                 JobLane::Executions => &mut app.busy,

@@ -1,7 +1,6 @@
-//! Moving the cursors by keys, and scrolling the page on top. `settle` brings them back to existing items.
+//! Moving the cursors by keys. `settle` brings them back to existing items.
 
 use crate::view::tui::app::App;
-use crate::view::tui::overlay::{Overlay, Scroll};
 use crate::view::tui::pane::Pane;
 use crate::view::tui::panes::tree::state::Cursor;
 
@@ -45,21 +44,4 @@ pub(super) fn move_bin(app: &mut App, by: isize) {
     let column = (app.histograms.bin / grid.step).saturating_add_signed(by).min(grid.count.saturating_sub(1));
     app.histograms.bin = column * grid.step;
     app.histograms.dragging = false;
-}
-
-/// Scroll the page on top.
-pub(super) fn scroll_page(app: &mut App, scroll: Scroll) {
-    let Some(lines) = app.frame.page.as_ref().map(Vec::len) else { return };
-    let shown = app.frame.page_height();
-    let last = lines.saturating_sub(shown);
-    if let Some(Overlay::Page { offset, .. }) = app.top_mut::<Overlay>() {
-        *offset = match scroll {
-            Scroll::Lines(n) => offset.saturating_add_signed(n),
-            // Two lines stay in sight.
-            Scroll::Pages(n) => offset.saturating_add_signed(n * shown.saturating_sub(2).max(1) as isize),
-            Scroll::Home => 0,
-            Scroll::End => last,
-        }
-        .min(last);
-    }
 }

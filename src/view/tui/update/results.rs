@@ -2,11 +2,8 @@
 
 use super::groups::compare;
 use super::inverted;
-use super::overlays::{self, on_survey};
-use super::overview;
 use super::patterns::{go_to_moment, show};
 use super::restore;
-use super::timeline;
 use super::tree_search::search_tree;
 use crate::compare::Comparison;
 use crate::model::Model;
@@ -18,7 +15,7 @@ use crate::view::tui::details;
 use crate::view::tui::groups::{GroupHistory, HistogramPane, TypedFilters};
 use crate::view::tui::job::{BaselineInput, ComparedGroups, Done};
 use crate::view::tui::layers::files::{self, FileContent};
-use crate::view::tui::layers::filters;
+use crate::view::tui::layers::{filters, overview, tasks, timeline};
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overview::OverviewState;
 use crate::view::tui::pane::Pane;
@@ -114,7 +111,7 @@ fn analysed(app: &mut App, model: Arc<Model>) -> Vec<UiEffect> {
     let choice = model.choice.clone().filter(|choice| !choice.programs.is_empty());
     app.model = Some(model);
     if let Some(choice) = choice {
-        overlays::take_programs(app, choice);
+        tasks::take_programs(app, choice);
     }
     app.comparison = None;
     app.counts = None;
@@ -145,7 +142,7 @@ fn take_for_dialog(app: &mut App, done: Done) {
         Done::Surveyed(result) => {
             app.busy = None;
             match result {
-                Ok(tasks) => on_survey(app, tasks),
+                Ok(tasks) => tasks::on_survey(app, tasks),
                 Err(error) => app.report_failure(error.to_string()),
             }
         }

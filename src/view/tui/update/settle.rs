@@ -1,10 +1,9 @@
 //! After a message: cursors are on existing items, and their lines are visible.
 
-use super::overlays;
 use crate::view::tui::app::App;
 use crate::view::tui::details::{self, SampleSearch};
 use crate::view::tui::frame::{DETAILS_FROM, DETAILS_LINES};
-use crate::view::tui::overlay::Overlay;
+use crate::view::tui::layers::details::node_details;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::panes::tree::state::{Cursor, DetailsBeside, MarkedNodes, TreePaneItem};
 use std::sync::Arc;
@@ -53,7 +52,7 @@ fn look_beside(app: &mut App) {
             let cause = comparison.causes.get(at)?;
             Some(details::of_cause(&model, &comparison, cause, SampleSearch::LeftOut))
         }
-        TreePaneItem::Node(_) => overlays::node_details(app, &model, &comparison, SampleSearch::LeftOut),
+        TreePaneItem::Node(_) => node_details(app, &model, &comparison, SampleSearch::LeftOut),
     });
     app.beside = found.map(|details| DetailsBeside { item, tree, details });
 }
@@ -92,11 +91,6 @@ pub(super) fn offsets(app: &mut App) {
     let steps = steps(app);
     let path = &mut app.patterns.path;
     path.offset = first_shown(path.offset, path.step, app.frame.path.steps, steps);
-    let lines = app.frame.page.as_ref().map_or(0, Vec::len);
-    let height = app.frame.page_height();
-    if let Some(Overlay::Page { offset, .. }) = app.top_mut::<Overlay>() {
-        *offset = (*offset).min(lines.saturating_sub(height));
-    }
 }
 
 /// Steps of the path that is shown.

@@ -1,7 +1,12 @@
 //! The tour goes on when its step is done, or skipped.
 
 use crate::view::tui::app::App;
-use crate::view::tui::overlay::{Overlay, OverlayPage};
+use crate::view::tui::layers::details::DetailsPage;
+use crate::view::tui::layers::functions::FunctionName;
+use crate::view::tui::layers::help::HelpPage;
+use crate::view::tui::layers::menu::Menu;
+use crate::view::tui::layers::page::{PageContent, PageLayer};
+use crate::view::tui::layers::quality::QualityPage;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::panes::tree::state::Cursor;
 
@@ -27,17 +32,17 @@ pub(super) fn advance(app: &mut App) {
 fn is_done(app: &App, step: usize) -> bool {
     match step {
         0 => matches!(app.tree.cursor, Cursor::Row(_)),
-        1 => is_page(app, |page| matches!(page, OverlayPage::Details { .. })),
+        1 => is_page::<DetailsPage>(app),
         2 => app.layers.is_empty(),
         3 => app.pane == Pane::Histograms,
         4 => !app.groups.now().slow.is_empty(),
         5 => app.groups.now().slow.is_empty(),
-        6 => matches!(app.top::<Overlay>(), Some(Overlay::List(menu)) if menu.title.contains("by function")),
-        7 => is_page(app, |page| matches!(page, OverlayPage::Quality)),
-        _ => is_page(app, |page| matches!(page, OverlayPage::Help)),
+        6 => app.top::<Menu<FunctionName>>().is_some(),
+        7 => is_page::<QualityPage>(app),
+        _ => is_page::<HelpPage>(app),
     }
 }
 
-fn is_page(app: &App, is: fn(&OverlayPage) -> bool) -> bool {
-    matches!(app.top::<Overlay>(), Some(Overlay::Page { page, .. }) if is(page))
+fn is_page<P: PageContent>(app: &App) -> bool {
+    app.top::<PageLayer>().is_some_and(|layer| layer.content::<P>().is_some())
 }

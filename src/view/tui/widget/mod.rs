@@ -3,7 +3,6 @@
 mod axis;
 pub mod histogram;
 pub mod lanes;
-pub mod list;
 pub mod page;
 pub mod progress;
 pub mod spacetime;

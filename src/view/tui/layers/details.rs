@@ -1,23 +1,63 @@
 //! The details page: of a cause or a call path, or of a range of a metric.
 
+use super::page::PageContent;
 use crate::base::figure;
 use crate::base::time::Timestamp;
 use crate::compare::{Cause, Comparison, Group, share_of_group};
+use crate::model::Model;
 use crate::model::metric::Unit;
+use crate::view::tui::actions::Action;
 use crate::view::tui::app::App;
 use crate::view::tui::counts::HistogramRow;
-use crate::view::tui::details::{Details, SampleExecution, StackRow};
+use crate::view::tui::details::{self, Details, SampleExecution, SampleSearch, StackRow};
 use crate::view::tui::theme::{StyleScope, Theme};
 use crate::view::tui::tree::TreeDirection;
-use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
+use crate::view::tui::widget::page::{MARK, StyledLine, paragraph, plain};
 use crate::view::words;
 use std::ops::Range;
 
-/// The beginning of the line of the execution that Enter opens.
-pub const MARK: &str = "▌";
+/// The page.
+#[derive(Debug)]
+pub struct DetailsPage(pub Details);
+
+impl PageContent for DetailsPage {
+    fn title(&self) -> &'static str {
+        "Details"
+    }
+
+    fn action(&self) -> Action {
+        Action::Details
+    }
+
+    fn lines(&self, app: &App, columns: usize, example: usize) -> Vec<StyledLine> {
+        lines(app, &self.0, example, columns)
+    }
+
+    fn samples(&self, _: &App) -> Option<Vec<SampleExecution>> {
+        Some(self.0.samples().to_vec())
+    }
+}
+
+/// Details of the node under the cursor of the tree that is shown.
+pub fn node_details(app: &App, model: &Model, comparison: &Comparison, search: SampleSearch) -> Option<Details> {
+    let (node, _) = app.node()?;
+    Some(match &app.tree.inverted {
+        Some(inverted) => details::of_inverted(model, comparison, &inverted.tree, node, search),
+        None => details::of_context(model, comparison, node, search),
+    })
+}
+
+/// Details of the selected range of the metric under the cursor.
+pub fn range_details(app: &App, model: &Model, comparison: &Comparison) -> Option<Details> {
+    let (grid, row) = app.bin_grid().zip(app.histogram_row())?;
+    let selected = app.histograms.selection.as_ref().filter(|s| s.metric == row.metric);
+    let bin = app.histograms.bin;
+    let bins = selected.map_or(bin..bin + grid.step, |s| s.bins(grid.step));
+    Some(details::of_range(model, comparison, row, bins.start..bins.end.min(row.bins.len())))
+}
 
 /// Its lines in this width; the sampled execution at position `example` is marked.
-pub fn lines(app: &App, details: &Details, example: usize, columns: usize) -> Vec<StyledLine> {
+fn lines(app: &App, details: &Details, example: usize, columns: usize) -> Vec<StyledLine> {
     let mut lines = place(app, details, columns);
     match details {
         Details::Context { samples, .. } => {

@@ -1,13 +1,170 @@
 //! The recording at a glance, over the whole screen: CPU use, run queues, disks, network, losses, executions.
+//!
+//! The first time the recording is read by a job, and so is each window. The position is in [`OverviewView`].
 
+use super::filters;
 use crate::base::figure;
 use crate::base::time::{Span, Timestamp};
-use crate::model::overview::RequestRecord;
-use crate::view::tui::app::App;
+use crate::model::overview::{RecordingOverview, RequestRecord, cut};
+use crate::view::tui::actions::{Action, ActionScope};
+use crate::view::tui::app::{App, EMPTY, Layer, LayerResponse};
 use crate::view::tui::canvas::{Canvas, wrap};
-use crate::view::tui::overview::{LABELS, OverviewColumn, OverviewView, columns};
+use crate::view::tui::groups::GroupSide;
+use crate::view::tui::job::{Job, JobError, JobLane};
+use crate::view::tui::key::KeyPress;
+use crate::view::tui::message::UiEffect;
+use crate::view::tui::overview::{LABELS, OverviewColumn, OverviewView, columns, strip_lines};
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::{progress, strip};
+use crate::view::words;
+use ratatui::layout::Position;
+use std::sync::Arc;
+
+/// Open the dialog; the first time the recording is read.
+pub fn open(app: &mut App) -> Vec<UiEffect> {
+    let whole = app.overview.whole.as_ref().map_or(Span::default(), |whole| whole.span);
+    app.open(OverviewView::new(whole));
+    read_whole(app)
+}
+
+/// Read the recording for the header, where the screen shows it there.
+pub fn read_for_header(app: &mut App) -> Vec<UiEffect> {
+    if strip_lines(app.size) > 0 && app.overview.failure.is_none() { read_whole(app) } else { Vec::new() }
+}
+
+fn read_whole(app: &mut App) -> Vec<UiEffect> {
+    let needed = app.overview.whole.is_none() && app.busy(JobLane::Overview).is_none();
+    if needed { app.begin(Job::Overview { span: None }) } else { Vec::new() }
+}
+
+/// A part of the recording is read, or not.
+pub fn on_overview(app: &mut App, asked: Option<Span>, result: Result<Arc<RecordingOverview>, JobError>) {
+    app.overview.busy = None;
+    let open = app.layers_of::<OverviewView>().next();
+    match (result, asked) {
+        (Ok(whole), None) => {
+            if let Some(view) = open.filter(|view| view.window.is_empty()) {
+                *view = OverviewView::new(whole.span);
+            }
+            app.overview.whole = Some(whole);
+        }
+        (Ok(part), Some(span)) => {
+            if let Some(view) = open.filter(|view| view.window == span) {
+                view.detail = Some(part);
+            }
+        }
+        (Err(error), None) => app.overview.failure = Some(error.to_string()),
+        (Err(error), Some(_)) => app.report_failure(error.to_string()),
+    }
+}
+
+impl OverviewView {
+    /// The cursor goes to a column of the screen, the fixed end of the selection to `anchor`.
+    fn point_to(&mut self, x: u16, anchor: Option<Timestamp>) -> LayerResponse {
+        let column = usize::from(x).checked_sub(LABELS + 1).filter(|column| *column < self.columns);
+        if let Some(column) = column {
+            self.anchor = anchor;
+            self.cursor = cut(self.window, self.columns, column);
+        }
+        LayerResponse::TAKEN
+    }
+
+    /// Do an action of its own keys.
+    fn act(&mut self, action: Action, app: &App) -> LayerResponse {
+        let Some(whole) = app.overview.whole.as_ref().map(|whole| whole.span) else { return LayerResponse::TAKEN };
+        let (count, before) = (self.columns, self.window);
+        match action {
+            Action::Left => self.step(-1, count, whole),
+            Action::Right => self.step(1, count, whole),
+            Action::PageUp | Action::PanLeft => self.step(-(count as i64 / 4), count, whole),
+            Action::PageDown | Action::PanRight => self.step(count as i64 / 4, count, whole),
+            Action::Home => self.go_to_end(false, count),
+            Action::End => self.go_to_end(true, count),
+            Action::ZoomIn => self.zoom(1, count, whole),
+            Action::ZoomOut => self.zoom(-1, count, whole),
+            Action::Zoom => {
+                let OverviewView { cursor, anchor, .. } = *self;
+                *self = OverviewView { cursor, anchor, ..OverviewView::new(whole) };
+            }
+            Action::GrowLeft | Action::GrowRight => {
+                self.anchor.get_or_insert(self.cursor);
+                self.step(if action == Action::GrowLeft { -1 } else { 1 }, count, whole);
+            }
+            Action::Clear => self.anchor = None,
+            Action::MakeSlow | Action::MakeFast if app.comparison.is_none() => {
+                return LayerResponse::say("there are no groups yet");
+            }
+            Action::MakeSlow | Action::MakeFast => {
+                let text = words::filter(&self.filter(count, app.origin()));
+                let side = if action == Action::MakeSlow { GroupSide::Slow } else { GroupSide::Fast };
+                return LayerResponse::change(move |app| {
+                    filters::open_with(app, side, text, None);
+                    Vec::new()
+                })
+                .closing();
+            }
+            _ => {}
+        }
+        if self.window == before || self.window == whole {
+            return LayerResponse::TAKEN;
+        }
+        let span = Some(self.window);
+        LayerResponse::change(move |app| app.begin(Job::Overview { span }))
+    }
+}
+
+impl Layer for OverviewView {
+    fn key(&mut self, key: KeyPress, app: &App) -> LayerResponse {
+        match app.options.keys.bound(key, ActionScope::Overview) {
+            None => LayerResponse::TAKEN,
+            Some(Action::Close | Action::Quit | Action::Back | Action::ShowOverview) => LayerResponse::CLOSE,
+            Some(action @ (Action::Help | Action::Redraw | Action::Suspend | Action::Theme)) => {
+                LayerResponse::act(action)
+            }
+            Some(action) => self.act(action, app),
+        }
+    }
+
+    fn click(&mut self, at: Position, _: &App) -> LayerResponse {
+        self.point_to(at.x, None)
+    }
+
+    /// It selects from where the button went down.
+    fn drag(&mut self, column: u16, _: &App) -> LayerResponse {
+        self.point_to(column, Some(self.anchor.unwrap_or(self.cursor)))
+    }
+
+    fn wheel(&mut self, lines: isize, app: &App) -> LayerResponse {
+        self.act(if lines < 0 { Action::ZoomIn } else { Action::ZoomOut }, app)
+    }
+
+    fn lay_out(&mut self, app: &App) {
+        self.columns = usize::from(app.size.0).saturating_sub(LABELS + 2).max(1);
+    }
+
+    fn draw(&self, canvas: &mut Canvas<'_>, app: &App) {
+        draw(&mut canvas.part(app.frame.full), app, self);
+    }
+
+    fn keys(&self, app: &App) -> &'static [(&'static str, &'static str)] {
+        if app.overview.whole.is_none() {
+            return EMPTY;
+        }
+        &[
+            ("Esc", "close"),
+            ("Left Right", "move"),
+            ("+ -", "zoom"),
+            ("< >", "select"),
+            ("s", "slow"),
+            ("f", "fast"),
+            ("?", "help"),
+        ]
+    }
+
+    fn scope(&self) -> Option<ActionScope> {
+        Some(ActionScope::Overview)
+    }
+}
 
 /// Disk requests in flight, which a recording without them does not draw.
 const REQUESTS: &str = "requests";
@@ -27,7 +184,7 @@ const MEASURES: [Measure; 5] = [
     Measure { name: "network", scope: StyleScope::StateNetwork, value: |c| c.mean.on_network },
 ];
 
-pub fn draw(canvas: &mut Canvas<'_>, app: &App, view: &OverviewView) {
+fn draw(canvas: &mut Canvas<'_>, app: &App, view: &OverviewView) {
     canvas.clear();
     canvas.fill(0, 0, canvas.width(), '─', StyleScope::Rule);
     canvas.text(2, 0, " The recording at a glance: CPU use, average threads and requests ", StyleScope::Title);
@@ -44,7 +201,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App, view: &OverviewView) {
         }
         return;
     };
-    let count = app.frame.overview_columns;
+    let count = view.columns;
     let window = if view.window.is_empty() { whole.span } else { view.window };
     let cells = view.detail.as_ref().unwrap_or(whole);
     let executions = app.model.as_deref().zip(app.comparison.as_deref());

@@ -2,47 +2,65 @@
 //!
 //! A kind becomes the slow group, so that it is compared alone; a property leads to its histogram.
 
-use super::groups::{effective, make_slow};
-use super::patterns::show;
+use super::menu::{Choice, Menu, MenuItem};
 use crate::base::figure;
 use crate::compare::{Comparison, Dimension, SlowKind, share_of_group};
-use crate::view::tui::app::App;
-use crate::view::tui::menu::{MenuCommand, MenuItem};
+use crate::view::tui::app::{App, LayerResponse};
 use crate::view::tui::message::UiEffect;
-use crate::view::tui::overlay::Overlay;
 use crate::view::tui::pane::Pane;
+use crate::view::tui::update::groups::{effective, make_slow};
+use crate::view::tui::update::patterns::show;
 use crate::view::words;
 
+#[derive(Clone, Debug)]
+enum KindOrMetric {
+    /// A kind of slow executions, by position.
+    Kind(usize),
+    /// A property, by the name of its metric.
+    Metric(String),
+}
+
+impl Choice for KindOrMetric {
+    fn chosen(self) -> LayerResponse {
+        LayerResponse::change(move |app| match self {
+            KindOrMetric::Kind(at) => take(app, at),
+            KindOrMetric::Metric(name) => go_to_metric(app, &name),
+        })
+        .closing()
+    }
+}
+
 /// Show the list.
-pub(super) fn open(app: &mut App) {
+pub fn open(app: &mut App) {
     let Some(comparison) = app.comparison.clone() else { return app.say("nothing to show yet") };
     let kinds = comparison.kinds.iter().enumerate().map(kind);
-    let items: Vec<MenuItem> = kinds.chain(comparison.dimensions.iter().map(|d| property(&comparison, d))).collect();
+    let items: Vec<MenuItem<KindOrMetric>> =
+        kinds.chain(comparison.dimensions.iter().map(|d| property(&comparison, d))).collect();
     if items.is_empty() {
         return app.say("all slow executions have the same trouble, and no other property sets them apart");
     }
-    app.open(Overlay::list("Kinds of slow executions (Enter: compare one alone), and what else differs", items));
+    app.open(Menu::new("Kinds of slow executions (Enter: compare one alone), and what else differs", items));
 }
 
-fn kind((at, kind): (usize, &SlowKind)) -> MenuItem {
+fn kind((at, kind): (usize, &SlowKind)) -> MenuItem<KindOrMetric> {
     let name = format!("kind {}: {} × {}", at + 1, kind.members.len(), figure::time(kind.mean_ns as f64));
     // Number and mean, with which the sentence begins, are in the name.
     let cause = kind.sentence.split_once(": ").map_or(kind.sentence.as_str(), |(_, cause)| cause);
-    MenuItem { name, help: cause.to_owned(), command: MenuCommand::Kind(at) }
+    MenuItem { name, help: cause.to_owned(), choice: KindOrMetric::Kind(at) }
 }
 
-fn property(comparison: &Comparison, dimension: &Dimension) -> MenuItem {
+fn property(comparison: &Comparison, dimension: &Dimension) -> MenuItem<KindOrMetric> {
     let slow = share_of_group(dimension.slow_share, comparison.slow.members.len());
     let fast = share_of_group(dimension.fast_share, comparison.fast.members.len());
     MenuItem {
         name: dimension.name.clone(),
         help: format!("{}: {slow} of the slow, {fast} of the fast executions", dimension.value),
-        command: MenuCommand::Metric(dimension.name.clone()),
+        choice: KindOrMetric::Metric(dimension.name.clone()),
     }
 }
 
 /// Make a kind the slow group; the fast group stays what it is.
-pub(super) fn take(app: &mut App, at: usize) -> Vec<UiEffect> {
+fn take(app: &mut App, at: usize) -> Vec<UiEffect> {
     let Some(comparison) = app.comparison.clone() else { return Vec::new() };
     let Some(kind) = comparison.kinds.get(at) else { return Vec::new() };
     let numbers: Vec<u32> = kind.members.iter().map(|id| id.raw()).collect();
@@ -52,7 +70,7 @@ pub(super) fn take(app: &mut App, at: usize) -> Vec<UiEffect> {
 }
 
 /// Go to the histogram of a property.
-pub(super) fn go_to_metric(app: &mut App, name: &str) -> Vec<UiEffect> {
+fn go_to_metric(app: &mut App, name: &str) -> Vec<UiEffect> {
     let rows = app.counts.as_ref().map_or(&[][..], |counts| &counts.rows);
     let Some(row) = rows.iter().position(|row| words::metric(&row.metric) == name) else {
         app.say(format!("{name} has no histogram"));

@@ -1,5 +1,6 @@
 //! The data quality page: how far the recording supports the answer.
 
+use super::page::PageContent;
 use crate::base::figure;
 use crate::base::notice::{Notices, Severity};
 use crate::compare::{Comparison, truth};
@@ -8,6 +9,7 @@ use crate::model::choice::ChosenBy;
 use crate::model::questions::{Answered, questions};
 use crate::model::wait_kind::WaitKind;
 use crate::view::missing::{self, MissingCommand, MissingJson, MissingText};
+use crate::view::tui::actions::Action;
 use crate::view::tui::app::App;
 use crate::view::tui::header;
 use crate::view::tui::theme::StyleScope;
@@ -27,8 +29,26 @@ fn question(answered: &Answered) -> Option<(StyleScope, String)> {
     })
 }
 
+/// The page.
+#[derive(Debug)]
+pub struct QualityPage;
+
+impl PageContent for QualityPage {
+    fn title(&self) -> &'static str {
+        "Data quality: losses, unknowns, caveats"
+    }
+
+    fn action(&self) -> Action {
+        Action::Quality
+    }
+
+    fn lines(&self, app: &App, columns: usize, _: usize) -> Vec<StyledLine> {
+        lines(app, columns)
+    }
+}
+
 /// Its lines in this width.
-pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
+fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     let section = |title: &str, lines: &mut Vec<StyledLine>| {
         if !lines.is_empty() {

@@ -1,15 +1,15 @@
 //! The time-line of an execution, above that of a typical one on the same scale, and the segment under the cursor.
 
+use super::lines::TimelineLines;
+use super::state::{LoadedTimelines, TimelineContent, TimelineExecution, TimelineView};
 use crate::base::figure;
 use crate::base::time::{Ns, Timestamp};
 use crate::model::execution_timeline::{ExecutionTimeline, TimelineEventKind};
 use crate::view::lanes::{ColumnGrid, cells, used};
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, width, wrap};
-use crate::view::tui::frame::TimelineLines;
 use crate::view::tui::job::Busy;
 use crate::view::tui::theme::StyleScope;
-use crate::view::tui::timeline::{LoadedTimelines, TimelineContent, TimelineExecution, TimelineView};
 use crate::view::tui::widget::lanes::{LaneArrow, Lanes};
 use crate::view::tui::widget::progress;
 use ratatui::layout::Rect;
@@ -49,7 +49,7 @@ fn window_text(loaded: &LoadedTimelines) -> String {
 }
 
 fn draw_loaded(canvas: &mut Canvas<'_>, app: &App, view: &TimelineView, loaded: &LoadedTimelines) {
-    let lines = &app.frame.timeline;
+    let lines = &view.lines;
     let mut y = 1;
     for (at, execution) in view.executions.iter().enumerate() {
         let Some(timeline) = loaded.timeline(at) else { continue };

@@ -1,6 +1,8 @@
 //! The help page: the table of actions, and how to read the screen.
 
-use crate::view::tui::actions::{ActionScope, KeyBinding};
+use super::page::PageContent;
+use crate::view::tui::actions::{Action, ActionScope, KeyBinding};
+use crate::view::tui::app::App;
 use crate::view::tui::canvas::{self, clip};
 use crate::view::tui::key_map::KeyMap;
 use crate::view::tui::theme::StyleScope;
@@ -38,8 +40,28 @@ const KEYS: usize = 18;
 /// From this width on short lists have two columns.
 const TWO_COLUMNS: usize = 60;
 
+/// The page.
+#[derive(Debug)]
+pub struct HelpPage;
+
+impl PageContent for HelpPage {
+    fn title(&self) -> &'static str {
+        "Help"
+    }
+
+    fn action(&self) -> Action {
+        Action::Help
+    }
+
+    /// The keys of the dialog below it come first, else those of the pane.
+    fn lines(&self, app: &App, columns: usize, _: usize) -> Vec<StyledLine> {
+        let of_dialog = app.layers.iter().rev().find_map(|layer| layer.scope());
+        lines(columns, of_dialog.unwrap_or(app.pane.scope()), &app.options.keys)
+    }
+}
+
 /// Its lines in this width, for the pane in front: its own keys in sentences, then all others by name.
-pub fn lines(columns: usize, front: ActionScope, map: &KeyMap) -> Vec<StyledLine> {
+fn lines(columns: usize, front: ActionScope, map: &KeyMap) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     lines.push(plain(StyleScope::Strong, format!("In the {}", front.name())));
     for entry in map.rows().iter().filter(|e| e.scope == front) {

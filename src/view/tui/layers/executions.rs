@@ -1,6 +1,8 @@
 //! The list of executions: the slowest first, narrowed by typing; one of them as a time-line, or two side by side.
 
-use super::{groups, timeline};
+use super::menu::{Choice, Menu, MenuItem};
+use super::prompt::{Prompt, PromptPurpose};
+use super::timeline;
 use crate::base::figure;
 use crate::base::op::Op;
 use crate::compare::Comparison;
@@ -9,12 +11,10 @@ use crate::compare::members::{members, why_empty};
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
 use crate::view::executions::{ExecutionLine, line};
-use crate::view::tui::app::App;
+use crate::view::tui::app::{App, LayerResponse};
 use crate::view::tui::groups::GroupSide;
-use crate::view::tui::layers::prompt::{Prompt, PromptPurpose};
-use crate::view::tui::menu::{MenuCommand, MenuItem};
 use crate::view::tui::message::UiEffect;
-use crate::view::tui::overlay::Overlay;
+use crate::view::tui::update::groups;
 use std::cmp::Reverse;
 
 /// Executions of a list, at most: each has a line of text, and typing reads all of them.
@@ -23,8 +23,26 @@ const MOST: usize = 5_000;
 /// Columns of a time of day: `09:45:55.951`.
 const CLOCK: usize = 12;
 
+/// The number of an execution.
+#[derive(Clone, Debug)]
+struct ExecutionNumber(u32);
+
+impl Choice for ExecutionNumber {
+    fn chosen(self) -> LayerResponse {
+        LayerResponse::change(move |app| show(app, self.0))
+    }
+
+    fn execution(&self) -> Option<u32> {
+        Some(self.0)
+    }
+
+    fn taken(numbers: Vec<u32>) -> LayerResponse {
+        LayerResponse::change(move |app| make_slow(app, &numbers)).closing()
+    }
+}
+
 /// Show the list: those of a histogram's selection, where there is one, else all.
-pub(super) fn open(app: &mut App) {
+pub fn open(app: &mut App) {
     let selected: Vec<Filter> = groups::selected(app).into_iter().collect();
     list(app, &selected);
 }
@@ -39,7 +57,7 @@ static TIME: PromptPurpose = PromptPurpose {
 };
 
 /// Ask for a time, whose executions are listed.
-pub(super) fn ask_time(app: &mut App) {
+pub fn ask_time(app: &mut App) {
     app.open(Prompt::new(&TIME, ""));
 }
 
@@ -77,19 +95,17 @@ fn list(app: &mut App, filters: &[Filter]) {
         let clock = start.split_once(' ').map(|(_, clock)| clock).filter(|clock| clock.contains(':'));
         let clock = clock.map_or(start.as_str(), |clock| clock.get(..CLOCK).unwrap_or(clock));
         let name = format!("{number:>digits$}  {duration:>8}  {clock}");
-        MenuItem { name, help: what, command: MenuCommand::Execution(number) }
+        MenuItem { name, help: what, choice: ExecutionNumber(number) }
     };
     let choices = ids.iter().map(item).collect();
-    app.open(Overlay::list("Executions", choices));
+    app.open(Menu::new("Executions", choices));
 }
 
 /// Show an execution as a time-line: beside the one that is marked, else beside a typical fast one. The list stays
 /// below.
-pub(super) fn show(app: &mut App, number: u32) -> Vec<UiEffect> {
-    let marked = app.layers_of::<Overlay>().find_map(|overlay| match overlay {
-        Overlay::List(menu) => menu.marked.iter().copied().find(|marked| *marked != number),
-        _ => None,
-    });
+fn show(app: &mut App, number: u32) -> Vec<UiEffect> {
+    let list = app.layers_of::<Menu<ExecutionNumber>>().next();
+    let marked = list.and_then(|list| list.marked.iter().copied().find(|marked| *marked != number));
     let id = ExecutionId::from_raw(number);
     match marked {
         Some(other) => timeline::open_both(app, id, ExecutionId::from_raw(other)),
@@ -99,7 +115,7 @@ pub(super) fn show(app: &mut App, number: u32) -> Vec<UiEffect> {
 
 /// Make executions of the list the slow group. The fast group keeps its filters; an execution that passes them as well
 /// is slow alone.
-pub(super) fn make_slow(app: &mut App, numbers: &[u32]) -> Vec<UiEffect> {
+fn make_slow(app: &mut App, numbers: &[u32]) -> Vec<UiEffect> {
     let count = figure::counted(numbers.len() as u64, "execution");
     let mut fast = groups::effective(app).fast;
     let is_fast = |c: &Comparison| {

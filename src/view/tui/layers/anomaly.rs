@@ -1,19 +1,71 @@
 //! Pages about patterns: the details of one anomaly, and the list of all patterns.
 
+use super::details::moment;
+use super::page::PageContent;
 use crate::base::figure;
 use crate::model::settings::PatternVerdict;
 use crate::view::anomalies::routed;
+use crate::view::tui::actions::{Action, ActionScope};
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{width, wrap};
-use crate::view::tui::details::samples_of_moment;
-use crate::view::tui::pages::details::moment;
+use crate::view::tui::details::{SampleExecution, samples_of_moment};
 use crate::view::tui::report::AnomalyReport;
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
 use std::cmp::Reverse;
+use std::sync::Arc;
+
+/// One anomaly.
+#[derive(Debug)]
+pub struct AnomalyPage {
+    pub report: Arc<AnomalyReport>,
+    /// Its position.
+    pub at: u32,
+}
+
+impl PageContent for AnomalyPage {
+    fn title(&self) -> &'static str {
+        "Anomaly"
+    }
+
+    fn action(&self) -> Action {
+        Action::Details
+    }
+
+    fn lines(&self, app: &App, columns: usize, example: usize) -> Vec<StyledLine> {
+        lines(app, &self.report, self.at, example, columns)
+    }
+
+    fn samples(&self, app: &App) -> Option<Vec<SampleExecution>> {
+        let samples = app.model.as_ref().zip(self.report.get(self.at));
+        Some(samples.map_or(Vec::new(), |(model, anomaly)| samples_of_moment(model, anomaly.span)))
+    }
+}
+
+/// All patterns.
+#[derive(Debug)]
+pub struct PatternsPage;
+
+impl PageContent for PatternsPage {
+    fn title(&self) -> &'static str {
+        "Patterns: selected and rejected"
+    }
+
+    fn action(&self) -> Action {
+        Action::ShowPatterns
+    }
+
+    fn lines(&self, app: &App, columns: usize, _: usize) -> Vec<StyledLine> {
+        app.patterns.found.as_ref().map_or(Vec::new(), |report| patterns(report, columns))
+    }
+
+    fn scope(&self) -> ActionScope {
+        ActionScope::Anomalies
+    }
+}
 
 /// About an anomaly.
-pub fn lines(app: &App, found: &AnomalyReport, at: u32, example: usize, columns: usize) -> Vec<StyledLine> {
+fn lines(app: &App, found: &AnomalyReport, at: u32, example: usize, columns: usize) -> Vec<StyledLine> {
     let Some(anomaly) = found.get(at) else { return Vec::new() };
     let mut lines = vec![vec![
         (StyleScope::Strong, found.place(anomaly.stream)),
@@ -66,7 +118,7 @@ pub fn lines(app: &App, found: &AnomalyReport, at: u32, example: usize, columns:
 }
 
 /// All patterns: those with the longest occurrence first, selected before rejected.
-pub fn patterns(found: &AnomalyReport, columns: usize) -> Vec<StyledLine> {
+fn patterns(found: &AnomalyReport, columns: usize) -> Vec<StyledLine> {
     let mut all: Vec<_> = found.anomalies.patterns.iter().collect();
     all.sort_by_key(|p| (p.verdict != PatternVerdict::Selected, Reverse(p.longest_ns)));
     let mut lines = vec![plain(

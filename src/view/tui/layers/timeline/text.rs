@@ -1,5 +1,6 @@
 //! The text below a time-line: the segment under the cursor, its stack, the reason, events, and who else was there.
 
+use super::state::LoadedTimelines;
 use crate::base::figure;
 use crate::model::carrier::Carrier;
 use crate::model::concurrent::{ConcurrentThread, ConcurrentUse};
@@ -8,7 +9,6 @@ use crate::model::wait_kind::WaitKind;
 use crate::view::lanes::{letter, state_name, thread_name};
 use crate::view::tui::canvas::{width, wrap};
 use crate::view::tui::theme::StyleScope;
-use crate::view::tui::timeline::LoadedTimelines;
 use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
 use crate::view::words;
 

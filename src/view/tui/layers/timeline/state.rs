@@ -1,10 +1,10 @@
-//! The time-line of an execution beside a typical one: position, scale and search. Drawn by `screen/timeline.rs`.
+//! The time-line of an execution beside a typical one: position, scale and search.
 //!
 //! In: two executions, and, once a job has read them, a model with their time-lines. The window is a range of the first
 //! one's times; the second is shifted so that both begin, or diverge, in one column. The cursor is on a segment of the
 //! execution in front. Cost of a step: linear in the segments that share a column.
 
-use super::search::{MatchStep, TextSearch};
+use super::lines::TimelineLines;
 use crate::base::clean;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::compare::frame_text;
@@ -17,6 +17,7 @@ use crate::model::execution_timeline::{ExecutionTimeline, TimelineSegment};
 use crate::model::wait_kind::WaitKind;
 use crate::view::lanes::{ColumnGrid, thread_name};
 use crate::view::tui::job::JobError;
+use crate::view::tui::search::{MatchStep, TextSearch};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub struct TimelineView {
     pub content: TimelineContent,
     /// Who else used the same things was asked while it was read.
     pub asks_who_else: bool,
+    /// Its lines in the present layout.
+    pub lines: TimelineLines,
 }
 
 /// The content of the dialog.

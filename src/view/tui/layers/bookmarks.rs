@@ -1,25 +1,34 @@
 //! Bookmarks: asking for a note, keeping it, and going to a place.
 
-use super::patterns::show;
-use super::tree::{go_to, remember_node};
+use super::menu::{Choice, Menu, MenuItem};
+use super::prompt::{Prompt, PromptPurpose};
 use crate::base::clean;
 use crate::base::time::Timestamp;
 use crate::model::root_cause::CausedDelay;
-use crate::view::tui::app::App;
+use crate::view::tui::app::{App, LayerResponse};
 use crate::view::tui::bookmarks::{Bookmark, BookmarkPlace};
 use crate::view::tui::details::cause_node;
-use crate::view::tui::layers::prompt::{Prompt, PromptPurpose};
-use crate::view::tui::menu::{MenuCommand, MenuItem};
 use crate::view::tui::message::UiEffect;
-use crate::view::tui::overlay::Overlay;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::panes::tree::state::Cursor;
 use crate::view::tui::sources::RootCauseRow;
 use crate::view::tui::tree::{TreeItem, ancestry, find_path};
+use crate::view::tui::update::patterns::show;
+use crate::view::tui::update::tree::{go_to, remember_node};
 use crate::view::words;
 
+/// A bookmark, by its position.
+#[derive(Clone, Debug)]
+struct BookmarkPosition(usize);
+
+impl Choice for BookmarkPosition {
+    fn chosen(self) -> LayerResponse {
+        LayerResponse::change(move |app| go(app, self.0)).closing()
+    }
+}
+
 /// Ask for the note on the item under the cursor; one that exists is the first text.
-pub(super) fn ask(app: &mut App) {
+pub fn ask(app: &mut App) {
     let Some(place) = under_cursor(app) else {
         let is_inverted = app.pane == Pane::Tree && app.tree.inverted.is_some();
         return app.say(if is_inverted {
@@ -53,21 +62,21 @@ fn keep(app: &mut App, note: &str) -> Vec<UiEffect> {
 }
 
 /// List all bookmarks.
-pub(super) fn list(app: &mut App) {
+pub fn list(app: &mut App) {
     if app.bookmarks.is_empty() {
         return app.say("no bookmarks yet; b makes one of the item under the cursor");
     }
     let item = |(at, b): (usize, &Bookmark)| MenuItem {
         name: b.place.title(),
         help: b.note.clone(),
-        command: MenuCommand::Bookmark(at),
+        choice: BookmarkPosition(at),
     };
     let choices = app.bookmarks.iter().enumerate().map(item).collect();
-    app.open(Overlay::list("Bookmarks", choices));
+    app.open(Menu::new("Bookmarks", choices));
 }
 
 /// Go to the place of a bookmark.
-pub(super) fn go(app: &mut App, at: usize) -> Vec<UiEffect> {
+fn go(app: &mut App, at: usize) -> Vec<UiEffect> {
     let Some(bookmark) = app.bookmarks.get(at).cloned() else { return Vec::new() };
     if bookmark.task.as_deref() != app.task() {
         let task = bookmark.task.as_deref().unwrap_or("no task");

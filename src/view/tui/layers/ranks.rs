@@ -1,8 +1,10 @@
 //! Ranks over time: those around the root cause under the cursor, then all of the run, first waiting, then computing.
 
+use super::page::PageContent;
 use crate::base::figure;
 use crate::model::timeline::{RankRow, RankTimeline};
 use crate::view::strips::{StripContent, cells, folded};
+use crate::view::tui::actions::{Action, ActionScope};
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::width;
 use crate::view::tui::theme::StyleScope;
@@ -17,8 +19,30 @@ pub fn are_known(app: &App) -> bool {
     waiting.is_some_and(|waiting| !waiting.strip.rows.is_empty())
 }
 
+/// The page.
+#[derive(Debug)]
+pub struct RanksPage;
+
+impl PageContent for RanksPage {
+    fn title(&self) -> &'static str {
+        "Ranks over time"
+    }
+
+    fn action(&self) -> Action {
+        Action::ShowRanks
+    }
+
+    fn lines(&self, app: &App, columns: usize, _: usize) -> Vec<StyledLine> {
+        lines(app, columns)
+    }
+
+    fn scope(&self) -> ActionScope {
+        ActionScope::Anomalies
+    }
+}
+
 /// Its lines in this width.
-pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
+fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
     let Some(found) = &app.patterns.found else { return Vec::new() };
     let mut lines = Vec::new();
     let path = found.anomalies.paths.get(app.patterns.path.path);
