@@ -147,8 +147,7 @@ pub enum Consequence {
     Change(Box<StateChange>),
 }
 
-/// A change of the state, with its effects.
-pub type StateChange = dyn FnOnce(&mut App) -> Vec<UiEffect>;
+pub type StateChange = dyn FnOnce(&mut App);
 
 impl LayerResponse {
     /// Nothing more: the key is used up.
@@ -162,17 +161,14 @@ impl LayerResponse {
     }
 
     /// Change the state.
-    pub fn change(change: impl FnOnce(&mut App) -> Vec<UiEffect> + 'static) -> LayerResponse {
+    pub fn change(change: impl FnOnce(&mut App) + 'static) -> LayerResponse {
         LayerResponse { closes: false, then: Some(Consequence::Change(Box::new(change))) }
     }
 
     /// Show a line to the user.
     pub fn say(text: impl Into<String>) -> LayerResponse {
         let text = text.into();
-        LayerResponse::change(|app| {
-            app.say(text);
-            Vec::new()
-        })
+        LayerResponse::change(|app| app.say(text))
     }
 
     /// The layer is taken away first.
@@ -215,6 +211,8 @@ pub struct App {
     pub surveyed: Option<Arc<[TaskSummary]>>,
     /// Of each program the task that could be asked about first, where none was named.
     pub programs: Vec<ProgramTask>,
+    /// Work for the loop, until the update returns it.
+    pub effects: Vec<UiEffect>,
     /// The running job.
     pub busy: Option<Busy>,
     /// Why there is no (new) answer.
@@ -293,6 +291,7 @@ impl App {
             typed_filters: Vec::new(),
             surveyed: None,
             programs: Vec::new(),
+            effects: Vec::new(),
             busy: None,
             failure: None,
             status: None,
@@ -348,7 +347,7 @@ impl App {
     }
 
     /// Begin a job: it counts as running from now on.
-    pub fn begin(&mut self, job: Job) -> Vec<UiEffect> {
+    pub fn begin(&mut self, job: Job) {
         let busy = Some(Busy { what: job.name(), ..Busy::default() });
         match job.lane() {
             JobLane::Executions => {
@@ -364,7 +363,7 @@ impl App {
                 self.overview.failure = None;
             }
         }
-        vec![UiEffect::Start(job)]
+        self.effects.push(UiEffect::Start(job));
     }
 
     /// The executions and their comparison, once both are there.

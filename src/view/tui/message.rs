@@ -31,7 +31,7 @@ pub enum UiMessage {
 }
 
 /// Work for the loop.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum UiEffect {
     /// Run a job.
     Start(Job),

@@ -3,7 +3,6 @@
 use super::prompt::{Prompt, PromptPurpose};
 use crate::view::tui::app::App;
 use crate::view::tui::job::Job;
-use crate::view::tui::message::UiEffect;
 use crate::view::tui::update::groups::can_regroup;
 
 static BASELINE: PromptPurpose = PromptPurpose {
@@ -20,10 +19,10 @@ pub fn open(app: &mut App) {
 }
 
 /// Compare with a recording or label as the fast side; with none where the text is empty.
-fn set(app: &mut App, text: &str) -> Vec<UiEffect> {
+fn set(app: &mut App, text: &str) {
     let baseline = (!text.is_empty()).then(|| text.to_owned());
     if baseline == app.baseline {
-        return Vec::new();
+        return;
     }
     let task = app.task().map(str::to_owned);
     app.begin(Job::SetBaseline { baseline, task })

@@ -45,8 +45,8 @@ static NOTE: PromptPurpose =
     PromptPurpose { label: |_| "note (empty: no bookmark) ", typed: None, entered: |app, text| keep(app, text) };
 
 /// Keep the note that was typed; an empty one removes the bookmark.
-fn keep(app: &mut App, note: &str) -> Vec<UiEffect> {
-    let Some(place) = under_cursor(app) else { return Vec::new() };
+fn keep(app: &mut App, note: &str) {
+    let Some(place) = under_cursor(app) else { return };
     let task = app.task().map(str::to_owned);
     let before = app.bookmarks.len();
     app.bookmarks.retain(|b| b.task != task || b.place != place);
@@ -58,7 +58,7 @@ fn keep(app: &mut App, note: &str) -> Vec<UiEffect> {
         app.say(format!("bookmarked {}; B lists all", place.title()));
         app.bookmarks.push(Bookmark { task, place, note: note.to_owned() });
     }
-    vec![UiEffect::KeepState]
+    app.effects.push(UiEffect::KeepState)
 }
 
 /// List all bookmarks.
@@ -76,19 +76,18 @@ pub fn list(app: &mut App) {
 }
 
 /// Go to the place of a bookmark.
-fn go(app: &mut App, at: usize) -> Vec<UiEffect> {
-    let Some(bookmark) = app.bookmarks.get(at).cloned() else { return Vec::new() };
+fn go(app: &mut App, at: usize) {
+    let Some(bookmark) = app.bookmarks.get(at).cloned() else { return };
     if bookmark.task.as_deref() != app.task() {
         let task = bookmark.task.as_deref().unwrap_or("no task");
-        app.say(format!("a bookmark of {task}: press T to choose that task first"));
-        return Vec::new();
+        return app.say(format!("a bookmark of {task}: press T to choose that task first"));
     }
     match bookmark.place {
         BookmarkPlace::Context { path } => {
-            let Some((model, comparison)) = app.compared_executions() else { return Vec::new() };
+            let Some((model, comparison)) = app.compared_executions() else { return };
             let Some(node) = find_path(&model, &comparison.tree, &path) else {
                 app.report_failure("none of the compared executions was there; g proposes other groups");
-                return Vec::new();
+                return;
             };
             remember_node(app);
             app.tree.touched = true;
@@ -106,17 +105,14 @@ fn go(app: &mut App, at: usize) -> Vec<UiEffect> {
         }
         BookmarkPlace::Anomaly { start_ns, .. } => {
             if !go_to_anomaly(app, start_ns) {
-                let effects = show(app, Pane::Anomalies);
-                let text = match effects.is_empty() {
+                show(app, Pane::Anomalies);
+                app.say(match app.effects.is_empty() {
                     true => "no anomaly begins then under these limits",
                     false => "patterns are being mined; go there again when they are done",
-                };
-                app.say(text);
-                return effects;
+                });
             }
         }
     }
-    Vec::new()
 }
 
 /// Put the cursor on the root cause whose occurrence begins then.

@@ -13,7 +13,6 @@ use crate::model::metric::Metric;
 use crate::view::executions::{ExecutionLine, line};
 use crate::view::tui::app::{App, LayerResponse};
 use crate::view::tui::groups::GroupSide;
-use crate::view::tui::message::UiEffect;
 use crate::view::tui::update::groups;
 use std::cmp::Reverse;
 
@@ -50,10 +49,7 @@ pub fn open(app: &mut App) {
 static TIME: PromptPurpose = PromptPurpose {
     label: |_| "go to time (12.5s, 09:45:56) ",
     typed: None,
-    entered: |app, text| {
-        at_time(app, text.trim());
-        Vec::new()
-    },
+    entered: |app, text| at_time(app, text.trim()),
 };
 
 /// Ask for a time, whose executions are listed.
@@ -103,7 +99,7 @@ fn list(app: &mut App, filters: &[Filter]) {
 
 /// Show an execution as a time-line: beside the one that is marked, else beside a typical fast one. The list stays
 /// below.
-fn show(app: &mut App, number: u32) -> Vec<UiEffect> {
+fn show(app: &mut App, number: u32) {
     let list = app.layers_of::<Menu<ExecutionNumber>>().next();
     let marked = list.and_then(|list| list.marked.iter().copied().find(|marked| *marked != number));
     let id = ExecutionId::from_raw(number);
@@ -115,7 +111,7 @@ fn show(app: &mut App, number: u32) -> Vec<UiEffect> {
 
 /// Make executions of the list the slow group. The fast group keeps its filters; an execution that passes them as well
 /// is slow alone.
-fn make_slow(app: &mut App, numbers: &[u32]) -> Vec<UiEffect> {
+fn make_slow(app: &mut App, numbers: &[u32]) {
     let count = figure::counted(numbers.len() as u64, "execution");
     let mut fast = groups::effective(app).fast;
     let is_fast = |c: &Comparison| {

@@ -110,19 +110,18 @@ fn ask(app: &mut App, purpose: &'static PromptPurpose, is_missing: bool, (name, 
 }
 
 /// Write the file that was named.
-fn write(app: &mut App, content: FileContent, path: PathBuf, existing: Existing) -> Vec<UiEffect> {
+fn write(app: &mut App, content: FileContent, path: PathBuf, existing: Existing) {
     if path.as_os_str().is_empty() {
         app.say("no file name given; nothing written");
-        return Vec::new();
+        return;
     }
     if content == FileContent::Picture {
-        return vec![UiEffect::SavePicture { path, existing }];
+        return app.effects.push(UiEffect::SavePicture { path, existing });
     }
     match exported(app, &path) {
         Ok(what) => app.begin(Job::Export { what, path, existing }),
         Err(why) => {
             app.report_failure(why);
-            Vec::new()
         }
     }
 }

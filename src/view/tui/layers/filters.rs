@@ -12,7 +12,6 @@ use crate::view::tui::completion::{Completion, Vocabulary};
 use crate::view::tui::groups::{BinSelection, GroupSide, TypedFilters};
 use crate::view::tui::input::TextInput;
 use crate::view::tui::key::KeyPress;
-use crate::view::tui::message::UiEffect;
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::update::groups::{can_regroup, filter_of, regroup, selected, selection, text_of};
 use crossterm::event::KeyCode;
@@ -194,7 +193,7 @@ pub fn open_with(app: &mut App, side: GroupSide, text: String, error: Option<Str
 }
 
 /// Give a group the filters that were typed as a text; none removes the group's filters.
-fn apply(app: &mut App, side: GroupSide, text: String, filters: Vec<Filter>) -> Vec<UiEffect> {
+fn apply(app: &mut App, side: GroupSide, text: String, filters: Vec<Filter>) {
     let mut request = ComparisonRequest { by_trace: false, ..app.groups.now().clone() };
     *side.of(&mut request) = filters;
     if request.slow.is_empty() && request.fast.is_empty() {
@@ -212,16 +211,15 @@ fn apply(app: &mut App, side: GroupSide, text: String, filters: Vec<Filter>) -> 
     // A selection that has become a filter takes it along when it moves.
     let is_selection = selected(app).is_some_and(|filter| side.of(&mut request).contains(&filter));
     let selection = app.histograms.selection.clone();
-    let effects = regroup(app, request, &status);
-    if effects.is_empty() {
-        return effects;
+    regroup(app, request, &status);
+    if app.effects.is_empty() {
+        return;
     }
     app.typed = Some(TypedFilters { side, text });
     if is_selection {
         app.histograms.selection = selection.map(|s| BinSelection { attached: Some(side), ..s });
         app.histograms.dragging = true;
     }
-    effects
 }
 
 impl Layer for FilterPrompt {

@@ -18,10 +18,7 @@ pub struct FunctionName(String);
 
 impl Choice for FunctionName {
     fn chosen(self) -> LayerResponse {
-        LayerResponse::change(move |app| {
-            show(app, &self.0);
-            Vec::new()
-        })
+        LayerResponse::change(move |app| show(app, &self.0))
     }
 }
 

@@ -6,7 +6,6 @@ use super::menu::{Choice, Menu, MenuItem};
 use crate::base::figure;
 use crate::compare::{Comparison, Dimension, SlowKind, share_of_group};
 use crate::view::tui::app::{App, LayerResponse};
-use crate::view::tui::message::UiEffect;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::update::groups::{effective, make_slow};
 use crate::view::tui::update::patterns::show;
@@ -60,9 +59,9 @@ fn property(comparison: &Comparison, dimension: &Dimension) -> MenuItem<KindOrMe
 }
 
 /// Make a kind the slow group; the fast group stays what it is.
-fn take(app: &mut App, at: usize) -> Vec<UiEffect> {
-    let Some(comparison) = app.comparison.clone() else { return Vec::new() };
-    let Some(kind) = comparison.kinds.get(at) else { return Vec::new() };
+fn take(app: &mut App, at: usize) {
+    let Some(comparison) = app.comparison.clone() else { return };
+    let Some(kind) = comparison.kinds.get(at) else { return };
     let numbers: Vec<u32> = kind.members.iter().map(|id| id.raw()).collect();
     let status = format!("slow group: the {} of kind {}; u goes back", figure::count(numbers.len() as u64), at + 1);
     let fast = effective(app).fast;
@@ -70,11 +69,10 @@ fn take(app: &mut App, at: usize) -> Vec<UiEffect> {
 }
 
 /// Go to the histogram of a property.
-fn go_to_metric(app: &mut App, name: &str) -> Vec<UiEffect> {
+fn go_to_metric(app: &mut App, name: &str) {
     let rows = app.counts.as_ref().map_or(&[][..], |counts| &counts.rows);
     let Some(row) = rows.iter().position(|row| words::metric(&row.metric) == name) else {
-        app.say(format!("{name} has no histogram"));
-        return Vec::new();
+        return app.say(format!("{name} has no histogram"));
     };
     app.histograms.row = row;
     show(app, Pane::Histograms)

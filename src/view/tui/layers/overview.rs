@@ -12,7 +12,6 @@ use crate::view::tui::canvas::{Canvas, wrap};
 use crate::view::tui::groups::GroupSide;
 use crate::view::tui::job::{Job, JobError, JobLane};
 use crate::view::tui::key::KeyPress;
-use crate::view::tui::message::UiEffect;
 use crate::view::tui::overview::{LABELS, OverviewColumn, OverviewView, columns, strip_lines};
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::{progress, strip};
@@ -21,20 +20,24 @@ use ratatui::layout::Position;
 use std::sync::Arc;
 
 /// Open the dialog; the first time the recording is read.
-pub fn open(app: &mut App) -> Vec<UiEffect> {
+pub fn open(app: &mut App) {
     let whole = app.overview.whole.as_ref().map_or(Span::default(), |whole| whole.span);
     app.open(OverviewView::new(whole));
     read_whole(app)
 }
 
 /// Read the recording for the header, where the screen shows it there.
-pub fn read_for_header(app: &mut App) -> Vec<UiEffect> {
-    if strip_lines(app.size) > 0 && app.overview.failure.is_none() { read_whole(app) } else { Vec::new() }
+pub fn read_for_header(app: &mut App) {
+    if strip_lines(app.size) > 0 && app.overview.failure.is_none() {
+        read_whole(app)
+    }
 }
 
-fn read_whole(app: &mut App) -> Vec<UiEffect> {
+fn read_whole(app: &mut App) {
     let needed = app.overview.whole.is_none() && app.busy(JobLane::Overview).is_none();
-    if needed { app.begin(Job::Overview { span: None }) } else { Vec::new() }
+    if needed {
+        app.begin(Job::Overview { span: None })
+    }
 }
 
 /// A part of the recording is read, or not.
@@ -97,11 +100,7 @@ impl OverviewView {
             Action::MakeSlow | Action::MakeFast => {
                 let text = words::filter(&self.filter(count, app.origin()));
                 let side = if action == Action::MakeSlow { GroupSide::Slow } else { GroupSide::Fast };
-                return LayerResponse::change(move |app| {
-                    filters::open_with(app, side, text, None);
-                    Vec::new()
-                })
-                .closing();
+                return LayerResponse::change(move |app| filters::open_with(app, side, text, None)).closing();
             }
             _ => {}
         }

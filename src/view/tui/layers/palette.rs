@@ -19,11 +19,7 @@ impl Choice for PaletteChoice {
         match self {
             PaletteChoice::Act(action) => LayerResponse::act(action).closing(),
             PaletteChoice::Task(task) => task.chosen(),
-            PaletteChoice::Theme(at) => LayerResponse::change(move |app| {
-                take_theme(app, at);
-                Vec::new()
-            })
-            .closing(),
+            PaletteChoice::Theme(at) => LayerResponse::change(move |app| take_theme(app, at)).closing(),
         }
     }
 }

@@ -4,7 +4,6 @@ use crate::view::tui::app::{App, Layer, LayerResponse};
 use crate::view::tui::canvas::Canvas;
 use crate::view::tui::input::TextInput;
 use crate::view::tui::key::{KeyPress, QUIT};
-use crate::view::tui::message::UiEffect;
 use crossterm::event::KeyCode;
 use ratatui::layout::Rect;
 
@@ -16,7 +15,7 @@ pub struct PromptPurpose {
     /// What each change of the text does: searches run while they are typed.
     pub typed: Option<fn(&mut App, &str)>,
     /// What the text does once it is complete, when the line is gone.
-    pub entered: fn(&mut App, &str) -> Vec<UiEffect>,
+    pub entered: fn(&mut App, &str),
 }
 
 /// The line.
@@ -35,10 +34,7 @@ impl Prompt {
     fn changed(&self) -> LayerResponse {
         let Some(typed) = self.purpose.typed else { return LayerResponse::TAKEN };
         let text = self.input.text().to_owned();
-        LayerResponse::change(move |app| {
-            typed(app, &text);
-            Vec::new()
-        })
+        LayerResponse::change(move |app| typed(app, &text))
     }
 }
 

@@ -14,18 +14,10 @@ static SEARCH: PromptPurpose = PromptPurpose {
         if !text.is_empty() {
             step_match(app, MatchStep::Here);
         }
-        Vec::new()
     },
 };
 
-static FILTER: PromptPurpose = PromptPurpose {
-    label: |_| "filter by words ",
-    typed: Some(filter),
-    entered: |app, text| {
-        filter(app, text);
-        Vec::new()
-    },
-};
+static FILTER: PromptPurpose = PromptPurpose { label: |_| "filter by words ", typed: Some(filter), entered: filter };
 
 /// Ask for the text of a search.
 pub fn open(app: &mut App) {

@@ -5,7 +5,6 @@ use crate::base::figure;
 use crate::model::choice::{ProgramTask, TaskChoice};
 use crate::view::tui::app::{App, LayerResponse};
 use crate::view::tui::job::{Job, TaskSummary};
-use crate::view::tui::message::UiEffect;
 use crate::view::tui::widget::strip;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ pub struct TaskName(String);
 impl Choice for TaskName {
     fn chosen(self) -> LayerResponse {
         LayerResponse::change(|app| match app.task() == Some(&self.0) {
-            true => Vec::new(),
+            true => {}
             false => app.begin(Job::Analyse { task: Some(self.0) }),
         })
         .closing()
@@ -94,14 +93,15 @@ pub fn task_choices(app: &App, prefix: &str) -> Vec<MenuItem<TaskName>> {
 }
 
 /// Show the list of tasks; the first time their executions are counted.
-pub fn open(app: &mut App) -> Vec<UiEffect> {
+pub fn open(app: &mut App) {
     let choices = task_choices(app, "");
     if choices.is_empty() {
-        app.say("tasks are not known yet");
-        return Vec::new();
+        return app.say("tasks are not known yet");
     }
     app.open(Menu::new(TASKS, choices));
-    if app.surveyed.is_none() && app.busy.is_none() { app.begin(Job::Survey) } else { Vec::new() }
+    if app.surveyed.is_none() && app.busy.is_none() {
+        app.begin(Job::Survey)
+    }
 }
 
 /// The tasks are counted: the list shows it.

@@ -34,7 +34,7 @@ const ONLY_THERE: &str = "works in the time-line of an execution; v opens it";
 const FAR: isize = isize::MAX / 2;
 
 /// Do an action in the pane in front.
-pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
+pub(super) fn act(app: &mut App, action: Action) {
     use Action as A;
     let of_patterns = app.pane.is_of_patterns();
     match action {
@@ -46,19 +46,19 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         A::End => along(app, FAR),
         A::Left => sideways(app, -1),
         A::Right => sideways(app, 1),
-        A::NextPane => return show(app, neighbour(app.pane, 1)),
-        A::PreviousPane => return show(app, neighbour(app.pane, Pane::ALL.len() - 1)),
-        A::Pane(number) => return Pane::numbered(number).map_or(Vec::new(), |pane| show(app, pane)),
+        A::NextPane => show(app, neighbour(app.pane, 1)),
+        A::PreviousPane => show(app, neighbour(app.pane, Pane::ALL.len() - 1)),
+        A::Pane(number) => Pane::numbered(number).into_iter().for_each(|pane| show(app, pane)),
         A::Zoom => app.zoom = !app.zoom,
-        A::QuotientDown | A::QuotientUp | A::ThresholdDown | A::ThresholdUp | A::Robust => return tune(app, action),
-        A::Moment => return patterns::moment(app),
-        A::GrowLeft => return select(app, |s, by| s.head = s.head.saturating_sub(by)),
-        A::GrowRight => return select(app, |s, by| s.head += by),
-        A::MoveLeft => return move_selection(app, -1),
-        A::MoveRight => return move_selection(app, 1),
-        A::Widen => return select(app, widen),
-        A::Narrow => return select(app, narrow),
-        A::Clear if app.pane == Pane::Histograms => return groups::clear(app),
+        A::QuotientDown | A::QuotientUp | A::ThresholdDown | A::ThresholdUp | A::Robust => tune(app, action),
+        A::Moment => patterns::moment(app),
+        A::GrowLeft => select(app, |s, by| s.head = s.head.saturating_sub(by)),
+        A::GrowRight => select(app, |s, by| s.head += by),
+        A::MoveLeft => move_selection(app, -1),
+        A::MoveRight => move_selection(app, 1),
+        A::Widen => select(app, widen),
+        A::Narrow => select(app, narrow),
+        A::Clear if app.pane == Pane::Histograms => groups::clear(app),
         A::Clear => clear_marks(app),
         A::MakeSlow | A::MakeFast | A::Baseline | A::Swap | A::Propose | A::Undo | A::Redo => {
             return regroup_by(app, action);
@@ -72,42 +72,41 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         A::PreviousMatch => step_match(app, MatchStep::Previous),
         A::Order if of_patterns => patterns::reorder(app),
         A::Order => reorder(app),
-        A::Invert => return inverted::toggle(app),
+        A::Invert => inverted::toggle(app),
         A::ShowPatterns => app.open(PageLayer::new(PatternsPage)),
         A::ShowRanks => app.open(PageLayer::new(RanksPage)),
         A::Quality => app.open(PageLayer::new(QualityPage)),
         A::Help => app.open(PageLayer::new(HelpPage)),
         A::Details => details::open(app),
         A::Palette => palette::open(app),
-        A::ChooseTask => return tasks::open(app),
+        A::ChooseTask => tasks::open(app),
         A::Theme => next_theme(app),
         A::ShowFunctions => functions::open(app),
         A::ShowExecutions => executions::open(app),
         A::ShowKinds => kinds::open(app),
         A::GoToTime => executions::ask_time(app),
-        A::ShowOverview => return overview::open(app),
-        A::ShowTimeline => return details::open_example(app),
+        A::ShowOverview => overview::open(app),
+        A::ShowTimeline => details::open_example(app),
         A::ZoomIn | A::ZoomOut | A::PanLeft | A::PanRight | A::OtherExecution => app.say(ONLY_THERE),
         A::Align | A::ShowEvents | A::Concurrent => app.say(ONLY_THERE),
         A::Export => files::ask_export(app),
         A::SaveDatabase => files::ask_database(app),
         A::SaveScreen => files::ask_picture(app),
-        A::Copy => return copy(app, copied::text(app)),
+        A::Copy => copy(app, copied::text(app)),
         A::Bookmark => bookmarks::ask(app),
         A::ShowBookmarks => bookmarks::list(app),
         A::SkipStep => tour::skip(app),
-        A::CopySummary => return copy(app, copied::summary(app)),
-        A::CopyCommand => return copy(app, copied::command(app)),
+        A::CopySummary => copy(app, copied::summary(app)),
+        A::CopyCommand => copy(app, copied::command(app)),
         A::Close => clear_marks(app),
-        A::Redraw => return vec![UiEffect::Redraw],
-        A::Suspend => return vec![UiEffect::Suspend],
-        A::Quit => return vec![UiEffect::Quit],
+        A::Redraw => app.effects.push(UiEffect::Redraw),
+        A::Suspend => app.effects.push(UiEffect::Suspend),
+        A::Quit => app.effects.push(UiEffect::Quit),
     }
-    Vec::new()
 }
 
 /// Change the groups.
-fn regroup_by(app: &mut App, action: Action) -> Vec<UiEffect> {
+fn regroup_by(app: &mut App, action: Action) {
     match action {
         Action::MakeSlow => filters::open(app, GroupSide::Slow),
         Action::MakeFast => filters::open(app, GroupSide::Fast),
@@ -116,12 +115,11 @@ fn regroup_by(app: &mut App, action: Action) -> Vec<UiEffect> {
             let swapped = groups::swapped(effective(app));
             return regroup(app, swapped, "groups swapped");
         }
-        Action::Propose => return regroup(app, app.groups.proposal(), "groups proposed again"),
-        Action::Undo => return groups::undo(app),
-        Action::Redo => return groups::redo(app),
+        Action::Propose => regroup(app, app.groups.proposal(), "groups proposed again"),
+        Action::Undo => groups::undo(app),
+        Action::Redo => groups::redo(app),
         _ => {}
     }
-    Vec::new()
 }
 
 /// To the first or the last: of the bins in the histograms, of the lines elsewhere.
@@ -148,16 +146,15 @@ fn neighbour(pane: Pane, step: usize) -> Pane {
     Pane::ALL[(at + step) % Pane::ALL.len()]
 }
 
-fn copy(app: &mut App, text: String) -> Vec<UiEffect> {
+fn copy(app: &mut App, text: String) {
     if text.is_empty() {
         app.say("nothing to copy here");
     } else if text.len() > COPY_LIMIT {
         app.report_failure("too long for the terminal's clipboard; e exports to a file");
     } else {
         app.say("copied (needs OSC 52 enabled in your terminal)");
-        return vec![UiEffect::Copy(text)];
+        return app.effects.push(UiEffect::Copy(text));
     }
-    Vec::new()
 }
 
 /// Clear the search and the filter of the list, or the search and the selection.

@@ -7,7 +7,6 @@ use crate::view::tui::layers::anomaly::AnomalyPage;
 use crate::view::tui::layers::details::{DetailsPage, node_details, range_details};
 use crate::view::tui::layers::page::PageLayer;
 use crate::view::tui::layers::timeline;
-use crate::view::tui::message::UiEffect;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::panes::tree::state::Cursor;
 use crate::view::tui::report::AnomalyReport;
@@ -54,7 +53,7 @@ fn under_cursor(app: &App) -> Option<Details> {
 }
 
 /// Open the time-line of an example of the item under the cursor: the one with most time there.
-pub(super) fn open_example(app: &mut App) -> Vec<UiEffect> {
+pub(super) fn open_example(app: &mut App) {
     match example(app) {
         Some(sample) => timeline::open(app, ExecutionId::from_raw(sample.number), sample.group),
         None => {
@@ -64,7 +63,6 @@ pub(super) fn open_example(app: &mut App) -> Vec<UiEffect> {
                 (Some(_), _) => "no execution to show here",
             };
             app.say(why);
-            Vec::new()
         }
     }
 }

@@ -6,7 +6,6 @@ use crate::model::metric::Metric;
 use crate::view::tui::app::App;
 use crate::view::tui::groups::{BinSelection, GroupHistory, GroupSide};
 use crate::view::tui::job::Job;
-use crate::view::tui::message::UiEffect;
 use crate::view::tui::pane::Pane;
 use crate::view::words;
 
@@ -29,9 +28,9 @@ pub fn can_regroup(app: &mut App) -> bool {
     true
 }
 
-pub fn regroup(app: &mut App, request: ComparisonRequest, status: &str) -> Vec<UiEffect> {
+pub fn regroup(app: &mut App, request: ComparisonRequest, status: &str) {
     if !can_regroup(app) {
-        return Vec::new();
+        return;
     }
     push(app, request);
     app.say(status);
@@ -46,23 +45,23 @@ fn push(app: &mut App, request: ComparisonRequest) {
 }
 
 /// Make executions, by number, the slow group; the fast group has these filters, or where there are none is the rest.
-pub fn make_slow(app: &mut App, numbers: &[u32], fast: Vec<Filter>, status: &str) -> Vec<UiEffect> {
+pub fn make_slow(app: &mut App, numbers: &[u32], fast: Vec<Filter>, status: &str) {
     let numbers = numbers.iter().map(|number| i64::from(*number)).collect();
     let slow = vec![Filter::any_of(Metric::Execution, numbers)];
     let request = ComparisonRequest { slow, fast, by_trace: false, ..app.groups.now().clone() };
     regroup(app, request, status)
 }
 
-pub fn compare(app: &mut App) -> Vec<UiEffect> {
-    let Some(model) = app.model.clone() else { return Vec::new() };
+pub fn compare(app: &mut App) {
+    let Some(model) = app.model.clone() else { return };
     let request = app.groups.now().clone();
     let direction = app.tree.direction();
     app.begin(Job::Compare { model, request, direction })
 }
 
 /// Change the selection on the metric under the cursor, or begin one at the cursor.
-pub fn select(app: &mut App, change: impl FnOnce(&mut BinSelection, usize)) -> Vec<UiEffect> {
-    let (Some(grid), Some(row)) = (app.bin_grid(), app.histogram_row()) else { return Vec::new() };
+pub fn select(app: &mut App, change: impl FnOnce(&mut BinSelection, usize)) {
+    let (Some(grid), Some(row)) = (app.bin_grid(), app.histogram_row()) else { return };
     let metric = row.metric.clone();
     let last = grid.count.saturating_sub(1) * grid.step;
     let aligned = |bin: usize| (bin / grid.step * grid.step).min(last);
@@ -95,8 +94,8 @@ pub fn narrow(selection: &mut BinSelection, by: usize) {
 }
 
 /// Move the whole selection a column to the left (-1) or to the right (1). It keeps its width: at a border it stops.
-pub fn move_selection(app: &mut App, direction: isize) -> Vec<UiEffect> {
-    let Some(grid) = app.bin_grid() else { return Vec::new() };
+pub fn move_selection(app: &mut App, direction: isize) {
+    let Some(grid) = app.bin_grid() else { return };
     let last = grid.count.saturating_sub(1) * grid.step;
     select(app, |selection, by| {
         let (low, high) = selection.ends();
@@ -111,36 +110,35 @@ pub fn move_selection(app: &mut App, direction: isize) -> Vec<UiEffect> {
 }
 
 /// Dragging the mouse: the selection begins at the bin that was clicked and ends at this one.
-pub fn drag_to(app: &mut App, bin: usize) -> Vec<UiEffect> {
+pub fn drag_to(app: &mut App, bin: usize) {
     let begun = app.histograms.selection.as_ref().map(|s| &s.metric);
     if begun.is_none() || begun != app.histogram_row().map(|row| &row.metric) {
         // The first movement selects the bin under the cursor.
-        let effects = select(app, |_, _| {});
-        if !effects.is_empty() {
-            return effects;
+        select(app, |_, _| {});
+        if !app.effects.is_empty() {
+            return;
         }
     }
     select(app, |selection, _| selection.head = bin)
 }
 
 /// Undo the last change of the groups.
-pub fn undo(app: &mut App) -> Vec<UiEffect> {
+pub fn undo(app: &mut App) {
     step_history(app, GroupHistory::undo, "nothing to undo")
 }
 
 /// Redo the change that was undone last.
-pub fn redo(app: &mut App) -> Vec<UiEffect> {
+pub fn redo(app: &mut App) {
     step_history(app, GroupHistory::redo, "nothing to redo")
 }
 
-fn step_history(app: &mut App, step: fn(&mut GroupHistory) -> bool, none: &str) -> Vec<UiEffect> {
+fn step_history(app: &mut App, step: fn(&mut GroupHistory) -> bool, none: &str) {
     if !can_regroup(app) {
-        return Vec::new();
+        return;
     }
     app.groups.keep(app.histograms.selection.clone());
     if !step(&mut app.groups) {
-        app.say(none);
-        return Vec::new();
+        return app.say(none);
     }
     app.histograms.dragging = false;
     app.histograms.selection = app.groups.selection();
@@ -154,13 +152,13 @@ fn step_history(app: &mut App, step: fn(&mut GroupHistory) -> bool, none: &str) 
 }
 
 /// A selection that is a group's filter takes the filter with it.
-fn drag(app: &mut App) -> Vec<UiEffect> {
-    let Some(selection) = app.histograms.selection.clone() else { return Vec::new() };
-    let Some(side) = selection.attached else { return Vec::new() };
+fn drag(app: &mut App) {
+    let Some(selection) = app.histograms.selection.clone() else { return };
+    let Some(side) = selection.attached else { return };
     if !can_regroup(app) {
-        return Vec::new();
+        return;
     }
-    let Some(filter) = filter_of(app, &selection) else { return Vec::new() };
+    let Some(filter) = filter_of(app, &selection) else { return };
     let mut request = effective(app);
     let filters = side.of(&mut request);
     filters.retain(|f| f.metric != filter.metric);
@@ -209,11 +207,11 @@ pub fn swapped(request: ComparisonRequest) -> ComparisonRequest {
     ComparisonRequest { slow: all(fast), fast: all(slow), within, by_trace: false, per }
 }
 
-pub fn clear(app: &mut App) -> Vec<UiEffect> {
-    let Some(metric) = app.histogram_row().map(|r| r.metric.clone()) else { return Vec::new() };
+pub fn clear(app: &mut App) {
+    let Some(metric) = app.histogram_row().map(|r| r.metric.clone()) else { return };
     let selection = app.histograms.selection.take_if(|s| s.metric == metric);
     if selection.is_some_and(|s| s.attached.is_none()) {
-        return Vec::new();
+        return;
     }
     let mut request = effective(app);
     let before = request.clone();
@@ -221,8 +219,7 @@ pub fn clear(app: &mut App) -> Vec<UiEffect> {
         side.of(&mut request).retain(|f| f.metric != metric);
     }
     if request == before {
-        app.say("no selection and no filter on this metric");
-        return Vec::new();
+        return app.say("no selection and no filter on this metric");
     }
     let none_left = request.slow.is_empty() && request.fast.is_empty();
     let proposed = if none_left { "; the groups are proposed again" } else { "" };

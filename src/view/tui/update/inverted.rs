@@ -4,25 +4,22 @@ use super::tree_search::search_tree;
 use crate::compare::inverted::InvertedTree;
 use crate::view::tui::app::App;
 use crate::view::tui::job::{Job, JobError};
-use crate::view::tui::message::UiEffect;
 use crate::view::tui::panes::tree::state::{Cursor, ShownInverted};
 use crate::view::tui::tree::{TreeRows, find_path, path_text};
 use std::sync::Arc;
 
 /// Show the tree with callees first, or with callers first again.
-pub(super) fn toggle(app: &mut App) -> Vec<UiEffect> {
+pub(super) fn toggle(app: &mut App) {
     if app.tree.inverted.is_some() {
         leave(app);
-        app.say("callers first");
-        return Vec::new();
+        return app.say("callers first");
     }
     let Some((model, comparison)) = app.compared_executions() else {
-        app.say("nothing to show yet");
-        return Vec::new();
+        return app.say("nothing to show yet");
     };
     if app.busy.is_some() {
         app.say("the analysis still runs; try again when it is done");
-        return Vec::new();
+        return;
     }
     app.begin(Job::Invert { model, comparison })
 }

@@ -2,24 +2,23 @@
 
 use super::act::act;
 use crate::view::tui::app::{App, Consequence, Layer, LayerResponse};
-use crate::view::tui::message::UiEffect;
 
 /// Let the layer on top answer, which is off the stack meanwhile, and do what it answers.
-pub(super) fn ask(app: &mut App, ask: impl FnOnce(&mut dyn Layer, &App) -> LayerResponse) -> Vec<UiEffect> {
-    let Some(mut top) = app.layers.pop() else { return Vec::new() };
+pub(super) fn ask(app: &mut App, ask: impl FnOnce(&mut dyn Layer, &App) -> LayerResponse) {
+    let Some(mut top) = app.layers.pop() else { return };
     let LayerResponse { closes, then } = ask(top.as_mut(), app);
     if !closes {
         app.layers.push(top);
     }
     match then {
-        None => Vec::new(),
+        None => {}
         Some(Consequence::Act(action)) => act(app, action),
         Some(Consequence::Change(change)) => change(app),
     }
 }
 
 /// The button went down on a cell.
-pub(super) fn click(app: &mut App, x: u16, y: u16) -> Vec<UiEffect> {
+pub(super) fn click(app: &mut App, x: u16, y: u16) {
     let is_footer = app.frame.footer.contains((x, y).into());
     // The first word of the key bar is `Esc close`.
     let is_close = is_footer && x < 10 && app.status.is_none();
@@ -32,7 +31,7 @@ pub(super) fn click(app: &mut App, x: u16, y: u16) -> Vec<UiEffect> {
 }
 
 /// The mouse moved with the button down.
-pub(super) fn drag(app: &mut App, x: u16) -> Vec<UiEffect> {
+pub(super) fn drag(app: &mut App, x: u16) {
     ask(app, |top, app| top.drag(x, app))
 }
 

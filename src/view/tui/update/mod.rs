@@ -36,26 +36,26 @@ use std::sync::Arc;
 pub fn start(app: &mut App, first: FirstQuestion) -> Vec<UiEffect> {
     app.first = first;
     let task = restore::begin(app, first == FirstQuestion::Patterns);
-    let effects = match first {
+    match first {
         FirstQuestion::Executions => app.begin(Job::Analyse { task }),
         FirstQuestion::Patterns => patterns::show(app, Pane::Anomalies),
     };
     app.frame = layout::frame(app);
-    effects
+    std::mem::take(&mut app.effects)
 }
 
 /// Take a message.
 pub fn update(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
-    let effects = take(app, message);
+    take(app, message);
     settle::cursors(app);
     tour::advance(app);
     app.frame = layout::frame(app);
     settle::offsets(app);
     layers::lay_out(app);
-    effects
+    std::mem::take(&mut app.effects)
 }
 
-fn take(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
+fn take(app: &mut App, message: UiMessage) {
     match message {
         UiMessage::Key(key) => {
             app.status = None;
@@ -68,7 +68,7 @@ fn take(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
         UiMessage::Wheel(lines) if !app.layers.is_empty() => return layers::ask(app, |top, app| top.wheel(lines, app)),
         UiMessage::Wheel(lines) => {
             let action = if lines < 0 { Action::Up } else { Action::Down };
-            return (0..lines.unsigned_abs()).flat_map(|_| act::act(app, action)).collect();
+            (0..lines.unsigned_abs()).for_each(|_| act::act(app, action));
         }
         UiMessage::Click(x, y) => return mouse::click(app, x, y),
         UiMessage::Drag(x, y) => return mouse::drag(app, x, y),
@@ -86,10 +86,9 @@ fn take(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
         }
         UiMessage::Saved(path, outcome) => files::on_outcome(app, FileContent::Picture, path, outcome),
     }
-    Vec::new()
 }
 
-fn on_key(app: &mut App, key: KeyPress) -> Vec<UiEffect> {
+fn on_key(app: &mut App, key: KeyPress) {
     let keys = Arc::clone(&app.options.keys);
     if !app.layers.is_empty() {
         return layers::ask(app, |top, app| top.key(key, app));
@@ -98,7 +97,6 @@ fn on_key(app: &mut App, key: KeyPress) -> Vec<UiEffect> {
         Some(action) => act::act(app, action),
         None => {
             app.say(format!("{key} is not bound here; ?: show the keys"));
-            Vec::new()
         }
     }
 }

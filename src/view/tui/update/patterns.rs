@@ -15,7 +15,6 @@ use crate::view::tui::actions::Action;
 use crate::view::tui::app::{App, JumpOrigin};
 use crate::view::tui::details;
 use crate::view::tui::job::Job;
-use crate::view::tui::message::UiEffect;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::patterns::PathPane;
 use crate::view::tui::report::AnomalyReport;
@@ -43,26 +42,31 @@ impl Steps {
 }
 
 /// Go to a pane and start the job that it needs, unless it was started before.
-pub fn show(app: &mut App, pane: Pane) -> Vec<UiEffect> {
+pub fn show(app: &mut App, pane: Pane) {
     app.pane = pane;
     if pane.is_of_patterns() {
         let begun = app.patterns.found.is_some() || app.patterns.busy.is_some();
-        return if begun { Vec::new() } else { mine(app) };
+        if !begun {
+            mine(app);
+        }
+        return;
     }
     let begun = app.model.is_some() || app.busy.is_some() || app.failure.is_some();
-    if begun { Vec::new() } else { app.begin(Job::Analyse { task: None }) }
+    if !begun {
+        app.begin(Job::Analyse { task: None });
+    }
 }
 
 /// Mine patterns, or judge the mined ones under the present settings.
-pub fn mine(app: &mut App) -> Vec<UiEffect> {
+pub fn mine(app: &mut App) {
     app.begin(Job::Mine { settings: app.patterns.settings })
 }
 
 /// Change q or s, or how limits are found.
-pub fn tune(app: &mut App, action: Action) -> Vec<UiEffect> {
+pub fn tune(app: &mut App, action: Action) {
     if app.patterns.found.is_none() && app.patterns.busy.is_none() {
         app.say("patterns not mined yet; press 3");
-        return Vec::new();
+        return;
     }
     let now = app.patterns.settings;
     let next = match action {
@@ -79,8 +83,7 @@ pub fn tune(app: &mut App, action: Action) -> Vec<UiEffect> {
     app.patterns.settings = next;
     let rule = app.patterns.rule();
     if next == now {
-        app.say(format!("{rule}: limit reached"));
-        return Vec::new();
+        return app.say(format!("{rule}: limit reached"));
     }
     app.say(&rule);
     mine(app)
@@ -188,15 +191,15 @@ pub fn step_match(app: &mut App, step: MatchStep) {
 }
 
 /// Make the executions of the step's moment the slow group, and go to their tree.
-pub fn moment(app: &mut App) -> Vec<UiEffect> {
+pub fn moment(app: &mut App) {
     let place = app.patterns.path;
     let Some(span) = found(app).and_then(|f| Some(f.step(place.path, place.step)?.span)) else {
-        return Vec::new();
+        return;
     };
     if app.model.is_none() {
         if app.failure.is_some() {
             app.report_failure("no executions; w: show why");
-            return Vec::new();
+            return;
         }
         app.moment = Some(span);
         return show(app, Pane::Tree);
@@ -205,15 +208,13 @@ pub fn moment(app: &mut App) -> Vec<UiEffect> {
 }
 
 /// The same once executions and groups are there.
-pub fn go_to_moment(app: &mut App, span: Span) -> Vec<UiEffect> {
+pub fn go_to_moment(app: &mut App, span: Span) {
     let (Some(model), Some(_)) = (app.model.clone(), &app.comparison) else {
-        app.say("the comparison is still running");
-        return Vec::new();
+        return app.say("the comparison is still running");
     };
     let members = details::at_moment(&model, span).count();
     if members == 0 {
-        app.report_failure(none_at(&model, span));
-        return Vec::new();
+        return app.report_failure(none_at(&model, span));
     }
     // The rest of the same types is the fast group, unless it was given.
     let request = ComparisonRequest { slow: of_moment(&model, span), by_trace: false, ..app.groups.now().clone() };

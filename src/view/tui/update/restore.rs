@@ -9,7 +9,6 @@ use crate::compare::ComparisonRequest;
 use crate::compare::filter::Filters;
 use crate::view::tui::app::App;
 use crate::view::tui::job::Job;
-use crate::view::tui::message::UiEffect;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::panes::tree::state::Cursor;
 use crate::view::tui::saved::SavedView;
@@ -43,9 +42,9 @@ pub(super) fn begin(app: &mut App, first_is_patterns: bool) -> Option<String> {
 }
 
 /// Put the cursors and the pane where they were, after the first comparison.
-pub(super) fn place(app: &mut App) -> Vec<UiEffect> {
+pub(super) fn place(app: &mut App) {
     let (Some(view), Some((model, comparison))) = (app.restoring.take(), app.compared_executions()) else {
-        return Vec::new();
+        return;
     };
     if let Some(order) = view.order() {
         app.tree.rows.set_order(order, &model, &comparison.tree);
@@ -65,7 +64,7 @@ pub(super) fn place(app: &mut App) -> Vec<UiEffect> {
     }
     match view.pane() {
         Some(pane) if pane != Pane::Tree => show(app, pane),
-        _ => Vec::new(),
+        _ => {}
     }
 }
 
@@ -78,15 +77,15 @@ pub(super) fn metric(app: &mut App) {
     }
 }
 
-/// The kept groups cannot be compared, or the kept task cannot be analysed: begin without them.
-pub(super) fn give_up(app: &mut App, why: &str) -> Option<Vec<UiEffect>> {
-    let view = app.restoring.take().filter(|view| view.has_groups())?;
+/// The kept groups cannot be compared, or the kept task cannot be analysed: begin without them. False if none were kept.
+pub(super) fn give_up(app: &mut App, why: &str) -> bool {
+    let Some(view) = app.restoring.take().filter(|view| view.has_groups()) else { return false };
     app.groups.undo();
     app.remembered.clear();
-    let effects = match app.model {
+    match app.model {
         Some(_) if view.task.is_none() => compare(app),
         _ => app.begin(Job::Analyse { task: None }),
-    };
+    }
     app.report_failure(format!("the groups kept from the last time do not fit: {why}"));
-    Some(effects)
+    true
 }

@@ -16,7 +16,6 @@ use crate::view::tui::groups::{GroupHistory, HistogramPane, TypedFilters};
 use crate::view::tui::job::{BaselineInput, ComparedGroups, Done};
 use crate::view::tui::layers::files::{self, FileContent};
 use crate::view::tui::layers::{filters, overview, tasks, timeline};
-use crate::view::tui::message::UiEffect;
 use crate::view::tui::overview::OverviewState;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::panes::tree::state::{Cursor, MarkedNodes};
@@ -24,16 +23,15 @@ use crate::view::tui::patterns::PatternState;
 use crate::view::tui::tree::find_context;
 use std::sync::Arc;
 
-pub(super) fn on_done(app: &mut App, done: Done) -> Vec<UiEffect> {
-    let effects = take(app, done);
+pub(super) fn on_done(app: &mut App, done: Done) {
+    take(app, done);
     app.compared = match (&app.model, &app.comparison, &app.patterns.found) {
         (Some(model), Some(comparison), Some(found)) => Some(ComparedCauses::new(model, comparison, &found.anomalies)),
         _ => None,
     };
-    effects
 }
 
-fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
+fn take(app: &mut App, done: Done) {
     match done {
         Done::Analysed(Ok(model)) => analysed(app, model),
         Done::Analysed(Err(error)) => fail(app, error.to_string()),
@@ -41,13 +39,11 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
         Done::BaselineSet(Err(error)) => {
             app.busy = None;
             app.report_failure(error.to_string());
-            Vec::new()
         }
         Done::Counted(counts) => {
             replace_counts(app, counts);
             restore::metric(app);
             // Counts are the last part of a job only when the comparison came before them.
-            Vec::new()
         }
         Done::Compared(Ok(ComparedGroups { comparison, inverted })) => {
             app.busy = None;
@@ -59,12 +55,11 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
             if let (Some(tree), Some(place)) = (inverted, place) {
                 inverted::show(app, tree, Some(place));
             }
-            let mut effects = restore::place(app);
-            effects.extend(match app.moment.take() {
+            restore::place(app);
+            match app.moment.take() {
                 Some(moment) => go_to_moment(app, moment),
                 None => overview::read_for_header(app),
-            });
-            effects
+            }
         }
         Done::Compared(Err(error)) => {
             app.busy = None;
@@ -73,14 +68,13 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
         Done::Mined(settings, result) => {
             // A result under old settings is dropped: the newest request follows.
             if settings != app.patterns.settings {
-                return Vec::new();
+                return;
             }
             app.patterns.busy = None;
             match result {
                 Ok(found) => app.patterns.replace(found),
                 Err(error) => app.patterns.failure = Some(error.to_string()),
             }
-            Vec::new()
         }
         Done::Timelines(executions, result) => {
             app.busy = None;
@@ -88,13 +82,12 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
         }
         of_dialog => {
             take_for_dialog(app, of_dialog);
-            Vec::new()
         }
     }
 }
 
 /// The executions are there: the old ones and what was chosen among them go, what was unfolded is remembered.
-fn analysed(app: &mut App, model: Arc<Model>) -> Vec<UiEffect> {
+fn analysed(app: &mut App, model: Arc<Model>) {
     inverted::leave(app);
     if let Some(old) = &app.model {
         app.remembered = app.tree.rows.remember(old);
@@ -121,7 +114,7 @@ fn analysed(app: &mut App, model: Arc<Model>) -> Vec<UiEffect> {
 }
 
 /// The input is open with another baseline: title, command line and groups are new, and so is the way back.
-fn on_baseline(app: &mut App, input: BaselineInput) -> Vec<UiEffect> {
+fn on_baseline(app: &mut App, input: BaselineInput) {
     let BaselineInput { baseline, title, command_line, request, model } = input;
     app.say(match &baseline {
         Some(old) => format!("the fast side is {old}; C with an empty line takes it away"),
@@ -168,19 +161,18 @@ fn take_for_dialog(app: &mut App, done: Done) {
 }
 
 /// The task cannot be analysed: what is on the screen stays; without anything there, the failure is shown.
-fn fail(app: &mut App, what: String) -> Vec<UiEffect> {
+fn fail(app: &mut App, what: String) {
     // The title is on the screen already.
     let what = what.strip_prefix(&format!("{}: ", app.title)).map_or(what.clone(), str::to_owned);
     app.busy = None;
-    if let Some(effects) = restore::give_up(app, &what) {
-        return effects;
+    if restore::give_up(app, &what) {
+        return;
     }
     // A model that is there stays: another task could not be analysed.
     if app.model.is_some() {
         app.groups.reject();
         app.histograms.selection = app.groups.selection();
-        app.report_failure(what);
-        return Vec::new();
+        return app.report_failure(what);
     }
     app.failure = Some(what);
     app.moment = None;
@@ -189,14 +181,14 @@ fn fail(app: &mut App, what: String) -> Vec<UiEffect> {
 }
 
 /// The groups cannot be compared: those on the screen stay, and filters that were typed go back into the prompt.
-fn refuse(app: &mut App, what: String) -> Vec<UiEffect> {
-    if let Some(effects) = restore::give_up(app, &what) {
-        return effects;
+fn refuse(app: &mut App, what: String) {
+    if restore::give_up(app, &what) {
+        return;
     }
     let typed = app.typed.take();
     if app.comparison.is_none() || !app.groups.reject() {
         app.failure = Some(what);
-        return Vec::new();
+        return;
     }
     if typed.is_some() || !app.histograms.dragging {
         app.histograms.selection = app.groups.selection();

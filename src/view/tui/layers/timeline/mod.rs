@@ -18,7 +18,6 @@ use crate::view::tui::canvas::{Canvas, width};
 use crate::view::tui::job::{Job, JobError};
 use crate::view::tui::key::KeyPress;
 use crate::view::tui::layers::prompt::{Prompt, PromptPurpose};
-use crate::view::tui::message::UiEffect;
 use crate::view::tui::search::MatchStep;
 use lines::TimelineLines;
 use ratatui::layout::{Position, Rect};
@@ -26,8 +25,8 @@ use state::{ConcurrentAnswer, GroupLabel, LoadedTimelines, TimelineContent, Time
 use std::sync::Arc;
 
 /// Open the time-line of an execution beside a typical fast one.
-pub fn open(app: &mut App, id: ExecutionId, group: GroupLabel) -> Vec<UiEffect> {
-    let Some((model, comparison)) = app.compared_executions() else { return Vec::new() };
+pub fn open(app: &mut App, id: ExecutionId, group: GroupLabel) {
+    let Some((model, comparison)) = app.compared_executions() else { return };
     let group = if group.is_empty() { group_of(&comparison, id) } else { group };
     let other = typical(&model, &comparison.fast.members, id).map(|id| TimelineExecution {
         id,
@@ -38,8 +37,8 @@ pub fn open(app: &mut App, id: ExecutionId, group: GroupLabel) -> Vec<UiEffect> 
 }
 
 /// Open the time-lines of two executions.
-pub fn open_both(app: &mut App, first: ExecutionId, second: ExecutionId) -> Vec<UiEffect> {
-    let Some((_, comparison)) = app.compared_executions() else { return Vec::new() };
+pub fn open_both(app: &mut App, first: ExecutionId, second: ExecutionId) {
+    let Some((_, comparison)) = app.compared_executions() else { return };
     let executions =
         [first, second].map(|id| TimelineExecution { id, group: group_of(&comparison, id), is_typical: false });
     read(app, executions.to_vec())
@@ -55,10 +54,10 @@ fn group_of(comparison: &Comparison, id: ExecutionId) -> GroupLabel {
 }
 
 /// Read the time-lines of executions.
-fn read(app: &mut App, executions: Vec<TimelineExecution>) -> Vec<UiEffect> {
+fn read(app: &mut App, executions: Vec<TimelineExecution>) {
     if app.busy.is_some() {
         app.say("the analysis still runs; try again when it is done");
-        return Vec::new();
+        return;
     }
     let ids = executions.iter().map(|execution| execution.id).collect();
     let lines = TimelineLines::default();
@@ -72,7 +71,7 @@ fn loaded(app: &mut App) -> Option<&mut LoadedTimelines> {
 }
 
 /// The time-lines are read, or not.
-pub fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<Arc<Model>, JobError>) -> Vec<UiEffect> {
+pub fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<Arc<Model>, JobError>) {
     let start = |model: &Model, id: ExecutionId| model.executions.start.get(id.index()).copied();
     let same = |new: &Model| {
         let old = app.model.as_ref();
@@ -89,13 +88,15 @@ pub fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<Arc<Mod
         },
     };
     let (is_busy, is_known) = (app.busy.is_some(), app.overview.whole.is_some());
-    let Some(view) = app.layers_of::<TimelineView>().next() else { return Vec::new() };
+    let Some(view) = app.layers_of::<TimelineView>().next() else { return };
     if view.executions.iter().map(|e| e.id).eq(asked.iter().copied()) {
         view.content = content;
     }
     let asks = view.asks_who_else || is_known && view.waits_for_others();
     let job = if asks { view.ask_who_else(is_busy) } else { None };
-    job.map_or(Vec::new(), |job| app.begin(job))
+    if let Some(job) = job {
+        app.begin(job);
+    }
 }
 
 /// The others are found, or not.
@@ -115,7 +116,6 @@ static SEARCH: PromptPurpose = PromptPurpose {
         if !text.is_empty() {
             go_to_match(app, MatchStep::Here);
         }
-        Vec::new()
     },
 };
 
@@ -162,7 +162,6 @@ impl TimelineView {
         if action == Action::Search {
             return LayerResponse::change(|app| {
                 app.open(Prompt::new(&SEARCH, ""));
-                Vec::new()
             });
         }
         if matches!(self.content, TimelineContent::Loading) {
@@ -206,7 +205,9 @@ impl TimelineView {
             if let Some(said) = said {
                 app.say(said);
             }
-            job.map_or(Vec::new(), |job| app.begin(job))
+            if let Some(job) = job {
+                app.begin(job);
+            }
         })
     }
 }
