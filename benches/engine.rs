@@ -28,7 +28,7 @@ use whyslow::parts::input::{Argument, Opened, Source, count, open};
 use whyslow::parts::reading::bind::Focus;
 use whyslow::parts::reading::chunks::ChunkTarget;
 use whyslow::parts::reading::engine::{ChunkStep, EngineOptions, Hooks};
-use whyslow::parts::state::history::History;
+use whyslow::parts::state::history::StateHistory;
 use whyslow::parts::state::kernel::{Options, RowsBy, record};
 
 /// One analysis of all recordings.
@@ -268,7 +268,7 @@ fn analyses() {
     let kernel = |ctx: &Ctx| {
         let options = Options { labels: labels.clone(), ..Options::default() };
         let (recording, _) = record(&traces, &[], &options, ctx).unwrap();
-        black_box(History::of_recording(&recording, ctx).unwrap());
+        black_box(StateHistory::new(recording, None));
     };
     let analyses: [(&str, Run<'_>); 4] = [
         ("count", &|ctx| drop(black_box(count::count(&sources, ctx).unwrap()))),

@@ -13,9 +13,15 @@
 mod packings;
 #[path = "../tests/support/random.rs"]
 mod random;
+#[path = "../tests/support/rsht/mod.rs"]
+mod rsht;
 
 use packings::{Kind, model, pack};
 use random::Random;
+use rsht::build::build;
+use rsht::interval::{Interval, Run};
+use rsht::search::{When, Which};
+use rsht::tree::{Depth, Shape, Tree};
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,17 +29,11 @@ use std::time::{Duration, Instant};
 use whyslow::parts::base::budget::Budget;
 use whyslow::parts::base::ctx::{Cancel, Ctx};
 use whyslow::parts::base::spill::SpillFile;
-use whyslow::parts::base::time::{Span, Timestamp};
+use whyslow::parts::base::time::Timestamp;
 use whyslow::parts::input::Trace;
 use whyslow::parts::state::attributes::AttributeId;
-use whyslow::parts::state::history::bulk::build;
-use whyslow::parts::state::history::growing::Growing;
-use whyslow::parts::state::history::interval::{Interval, Run};
+use whyslow::parts::state::history::StateHistory;
 use whyslow::parts::state::history::lines::Time;
-use whyslow::parts::state::history::search::{When, Which};
-use whyslow::parts::state::history::tree::{Depth, Shape, Tree};
-use whyslow::parts::state::history::view::HistoryView;
-use whyslow::parts::state::history::{History, StateHistory};
 use whyslow::parts::state::kernel::{Options, record};
 use whyslow::parts::state::questions::Asker;
 use whyslow::parts::state::timeline::Timeline;
@@ -79,19 +79,9 @@ fn recording(trace: &Trace) {
     let mut least = Ctx::new(2);
     least.budget = Some(Budget { bytes: u64::MAX, leaves: Some(0), file: SpillFile::new().map(Arc::new) });
     rows("in a file", &record(&[trace], &[], &Options::default(), &least).unwrap().0);
-    let built: Vec<_> = (0..5).map(|_| timed(|| History::of_recording(&recording, &ctx).unwrap())).collect();
-    let times = built.iter().map(|(time, _)| *time).collect();
-    let Some((_, history)) = built.into_iter().next() else { return };
-    let tree = history.tree();
-    println!(
-        "\nmany threads: {} attributes, {} intervals, {} bytes each, {} levels; analysis {:.0} ms, history {:.1} ms",
-        tree.attributes(),
-        tree.len(),
-        tree.size() as u64 / tree.len().max(1),
-        tree.depth(),
-        pass.as_secs_f64() * 1e3,
-        median(times).as_secs_f64() * 1e3,
-    );
+    let views = (0..11).map(|_| timed(|| StateHistory::new(recording.clone(), None)));
+    let (made, views): (Vec<_>, Vec<_>) = views.unzip();
+    let Some(history) = views.first() else { return };
     let never = Cancel::default();
     let window = history.window();
     let late = || Time::Instants(vec![window.start + window.len() / 2]);
@@ -101,42 +91,12 @@ fn recording(trace: &Trace) {
         })
         .0
     });
-    let process_tree = median(trees.collect());
-    let mut views = Vec::new();
-    for zoom in 0..10 {
-        let width = window.len() >> zoom;
-        let start = window.start + (window.len() - width) / 2;
-        views.push(Span::new(start, start + width));
-    }
-    let width = window.len() >> 9;
-    views.extend((0..20).map(|i| window.start + (window.len() - width) / 20 * i).map(|at| Span::new(at, at + width)));
-    let visible = || Which::these(history.attributes.matching("threads/*/state").into_iter().step_by(100).take(40));
-    let zooms = (0..11).map(|_| {
-        let draw = |view: &Span| {
-            let pixels = (0..1_000).map(|x| view.start + view.len() * x / 1_000);
-            black_box(tree.search(visible(), When::instants(pixels), &never).into_vec()).len()
-        };
-        timed(|| views.iter().map(draw).sum::<usize>()).0
-    });
     println!(
-        "process tree {:.2} ms, zoom sequence of {} views {:.1} ms",
-        process_tree.as_secs_f64() * 1e3,
-        views.len(),
-        median(zooms.collect()).as_secs_f64() * 1e3
-    );
-    let views = (0..11).map(|_| timed(|| HistoryView::new(recording.clone(), None)));
-    let (made, views): (Vec<_>, Vec<_>) = views.unzip();
-    let Some(view) = views.first() else { return };
-    let asked = (0..21).map(|_| {
-        timed(|| {
-            ["threads/*/ppid", "threads/*/name"].map(|lines| black_box(view.lines(lines, &late(), &never)).is_ok())
-        })
-        .0
-    });
-    println!(
-        "the rows of the store in place of the tree: names {:.2} ms, process tree {:.2} ms",
+        "\nmany threads: {} attributes; analysis {:.0} ms, names {:.2} ms, process tree {:.2} ms",
+        history.attributes().len(),
+        pass.as_secs_f64() * 1e3,
         median(made).as_secs_f64() * 1e3,
-        median(asked.collect()).as_secs_f64() * 1e3
+        median(trees.collect()).as_secs_f64() * 1e3,
     );
     println!("{PUBLISHED}");
 }
@@ -207,25 +167,16 @@ fn measure(attributes: u32, each: u32) {
         print(&row, all.len(), rows.first());
         rows.push(row);
     };
-    row("eSHT", 1, &|| timed(|| pack(all.iter().copied(), Kind::Esht, variable).unwrap()));
+    row("eSHT", 1, &|| timed(|| pack(all.iter().copied(), Kind::Esht, variable)));
     if attributes <= 1_000 {
-        row("classic SHT", 1, &|| timed(|| pack(all.iter().copied(), Kind::Classic, variable).unwrap()));
+        row("classic SHT", 1, &|| timed(|| pack(all.iter().copied(), Kind::Classic, variable)));
     }
     for r in [1, 2, 3] {
         let shape = Shape { depth: Depth::Fixed(r), ..variable };
         // The thesis counts levels, the handbook edges.
-        row(&format!("R-SHT, {} levels", r + 1), 1, &|| bulk(&all, shape, 2, 0));
+        row(&format!("R-SHT, {} levels", r + 1), 1, &|| bulk(&all, shape));
     }
-    row("ours, 2 workers", 5, &|| bulk(&all, variable, 2, 0));
-    row("ours, 1 worker", 3, &|| bulk(&all, variable, 1, 0));
-    row("ours, 2 workers, shuffled", 3, &|| bulk(&all, variable, 2, 1));
-    row("ours, growing", 1, &|| {
-        timed(|| {
-            let mut growing = Growing::new(variable);
-            all.iter().for_each(|i| growing.push(i.attribute, i.span, i.value));
-            growing.snapshot(&Ctx::new(1)).unwrap()
-        })
-    });
+    row("R-SHT", 3, &|| bulk(&all, variable));
 }
 
 fn timed<T>(make: impl FnOnce() -> T) -> (Duration, T) {
@@ -234,21 +185,11 @@ fn timed<T>(make: impl FnOnce() -> T) -> (Duration, T) {
     (start.elapsed(), made)
 }
 
-/// Runs of sixteen chunks, each in order of end as a machine closes them, or shuffled; only the build is timed.
-fn bulk(all: &[Interval], shape: Shape, workers: usize, seed: u64) -> (Duration, Tree) {
-    let mut all = all.to_vec();
-    let mut random = Random::new(seed);
-    for at in (1..all.len()).rev().filter(|_| seed > 0) {
-        all.swap(at, random.below(at + 1));
-    }
-    let run = |chunk: &[Interval]| {
-        let mut run = Run::default();
-        run.extend(chunk.iter().copied());
-        run
-    };
-    let runs = all.chunks(all.len().div_ceil(16)).map(run).collect();
-    drop(all);
-    timed(|| build(runs, shape, &Ctx::new(workers)).unwrap())
+/// The plain R-SHT of some intervals; only the build is timed.
+fn bulk(all: &[Interval], shape: Shape) -> (Duration, Tree) {
+    let mut run = Run::default();
+    run.extend(all.iter().copied());
+    timed(|| build(run, shape))
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
@@ -275,8 +216,7 @@ fn query(name: &str, times: usize, make: &dyn Fn() -> (Duration, Tree), attribut
         })
         .collect();
     let single_mean = singles.iter().sum::<Duration>() / singles.len() as u32;
-    let never = Cancel::default();
-    let ask = |t: &Timestamp| tree.search(Which::ALL, When::at(*t), &never).into_vec();
+    let ask = |t: &Timestamp| tree.search(Which::ALL, When::at(*t)).into_vec();
     let asked = &instants[..21];
     let full = asked.iter().map(|t| timed(|| black_box(ask(t)).len()).0).collect();
     // All results are made first and other memory is read: so a copy, like the query, finds its source in no cache.
@@ -288,7 +228,7 @@ fn query(name: &str, times: usize, make: &dyn Fn() -> (Duration, Tree), attribut
         let which = Which::these((0..100).map(|_| attribute()));
         let step = span.len() / 2_000;
         let when = When::instants((0..2_000).map(|i| span.start + i * step));
-        timed(|| black_box(tree.search(which, when, &never).into_vec())).0
+        timed(|| black_box(tree.search(which, when).into_vec())).0
     });
     let many = median(many.collect());
     Row {

@@ -367,33 +367,9 @@ pub mod state {
         pub use crate::state::file::{HistoryFile, HistoryFileWriter, LeafChecks, StatesOf, read, write};
     }
     pub mod history {
-        pub use crate::state::history::{History, Shown, StateHistory};
-        pub mod builder {
-            pub use crate::state::history::builder::HistoryBuilder;
-        }
-        pub mod bulk {
-            pub use crate::state::history::bulk::build;
-        }
-        pub mod columns {
-            pub use crate::state::history::columns::{Bounds, Columns};
-        }
-        pub mod growing {
-            pub use crate::state::history::growing::Growing;
-        }
-        pub mod interval {
-            pub use crate::state::history::interval::{Interval, Run, StateValue};
-        }
+        pub use crate::state::history::{Shown, StateHistory, StateValue, Times, most};
         pub mod lines {
             pub use crate::state::history::lines::{Held, HistoryLine, Longest, Time};
-        }
-        pub mod search {
-            pub use crate::state::history::search::{When, Which};
-        }
-        pub mod tree {
-            pub use crate::state::history::tree::{Depth, Packing, Shape, Tree};
-        }
-        pub mod view {
-            pub use crate::state::history::view::HistoryView;
         }
     }
     pub mod kernel {
@@ -407,9 +383,6 @@ pub mod state {
     }
     pub mod segments {
         pub use crate::state::segments::{Call, Segment, SegmentKind, Thread, ThreadId, ThreadName, ThreadRows};
-    }
-    pub mod summary {
-        pub use crate::state::summary::{Summary, Times, most};
     }
     pub mod timeline {
         pub use crate::state::timeline::{

@@ -99,6 +99,7 @@ mod support {
     pub mod reorder;
     pub mod repeated;
     pub mod reread;
+    pub mod rsht;
     pub mod spans;
     pub mod tracepoints;
 }

@@ -16,7 +16,6 @@ use whyslow::parts::explain;
 use whyslow::parts::input::{Argument, Opened, open};
 use whyslow::parts::state::history::StateHistory;
 use whyslow::parts::state::history::lines::Time;
-use whyslow::parts::state::history::view::HistoryView;
 use whyslow::parts::state::kernel::{Options, record};
 use whyslow::parts::state::questions::{Access, Asker, Family};
 use whyslow::parts::state::timeline::Timeline;
@@ -127,7 +126,7 @@ fn questions(folder: &Path) -> [Asked; 2] {
     explain::overview::disk_requests(&surveyed);
     let mut others = asked(&surveyed);
     // What `query` asks of the rows about all of its attributes, over the whole recording and at a moment.
-    let view = HistoryView::new(surveyed.clone(), None);
+    let view = StateHistory::new(surveyed.clone(), None);
     let middle = timeline.span().start + timeline.span().len() / 2;
     for time in [Time::Range(timeline.span()), Time::Instants(vec![middle])] {
         for pattern in ["threads/*/*", "cpus/*/*"] {

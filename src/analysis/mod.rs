@@ -43,6 +43,6 @@ pub mod symbols;
 pub mod thread_names;
 pub mod throttling;
 #[cfg(test)]
-mod timeline_builder;
+pub(crate) mod timeline_builder;
 pub mod usage;
 pub mod wakers;

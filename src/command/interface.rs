@@ -20,7 +20,6 @@ use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
 use crate::options::{AppearanceOptions, ColorChoice, GroupOptions, InputOptions};
 use crate::session::{self, Invariants, LeafChecks, RecordedHistory, Session, TraceSurvey, UsageError};
-use crate::state::history::StateHistory;
 use crate::view::diff_parts::DiffParts;
 use crate::view::report::{Report, ReportFormat, drawn};
 use crate::view::tui::bookmarks::with_bookmarks;

@@ -65,7 +65,7 @@ impl Question for QueryOptions {
         let (history, notices) = console.with_progress(|work| traces.history(work))?;
         console.stage("build");
         if self.input.check {
-            sound(history.check(console.ctx)?)?;
+            sound(history.timeline().check())?;
         }
         let time = self.time(history.window())?;
         let lines = history.lines(attribute, &time, &console.ctx.cancel)?;
@@ -84,7 +84,7 @@ impl Question for QueryOptions {
 
 /// The names of the threads of some rows at their first intervals, by attribute.
 fn names(
-    history: &dyn StateHistory,
+    history: &StateHistory,
     rows: &[HistoryRow],
     console: &Console<'_>,
 ) -> anyhow::Result<BTreeMap<String, String>> {

@@ -1,13 +1,13 @@
 //! Who else ran on a CPU, waited for a disk or was in a futex call during a part of a time-line.
 //!
-//! In: a state history. Out: a [`ConcurrentUse`]. Cost: three searches of the history over the span, and one for the
-//! name of each thread in the answer.
+//! In: a state history. Out: a [`ConcurrentUse`]. Cost: two searches of all threads over the span, which read
+//! the rows there, and a few of each thread that is found.
 
 use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::time::Span;
 use crate::model::concurrent::{ConcurrentQuestion, ConcurrentThread, ConcurrentUse};
 use crate::state::history::lines::{HistoryLine, Time};
-use crate::state::history::{Shown, StateHistory};
+use crate::state::history::{Shown, StateHistory, Wanted};
 use std::collections::BTreeMap;
 
 /// Threads named in each list, at most.
@@ -15,7 +15,7 @@ const MOST: usize = 12;
 
 /// The threads that used the same things meanwhile.
 pub fn concurrent(
-    history: &dyn StateHistory,
+    history: &StateHistory,
     question: &ConcurrentQuestion,
     cancel: &Cancel,
 ) -> Result<ConcurrentUse, Cancelled> {
@@ -31,8 +31,8 @@ pub fn concurrent(
             }
         }
     }
-    let on_disk = ask.times_of("threads/*/state", |state| state == "disk")?;
-    let mut in_futex = ask.times_of("threads/*/syscall", |call| call.starts_with("futex"))?;
+    let on_disk = ask.times_of("state", Wanted::State("disk"))?;
+    let mut in_futex = ask.times_of("syscall", Wanted::Call("futex"))?;
     // A lock is shared within a process.
     for tid in in_futex.keys().copied().collect::<Vec<i64>>() {
         if !ask.is_of_process(tid)? {
@@ -50,7 +50,7 @@ fn total(spans: &[Span]) -> i64 {
 }
 
 struct Ask<'a> {
-    history: &'a dyn StateHistory,
+    history: &'a StateHistory,
     question: &'a ConcurrentQuestion,
     cancel: &'a Cancel,
 }
@@ -67,17 +67,21 @@ impl Ask<'_> {
         self.history.lines(&format!("hosts/{}/{pattern}", self.question.host), &time, self.cancel)
     }
 
-    /// Time of each thread with a text that is asked for.
-    fn times_of(&self, pattern: &str, fits: impl Fn(&str) -> bool) -> Result<ThreadSpans, Cancelled> {
+    /// Time of each thread in a state or system call. `line` is the last component of the path of its attribute.
+    fn times_of(&self, line: &str, wanted: Wanted<'_>) -> Result<ThreadSpans, Cancelled> {
+        let fits = |text: &str| match wanted {
+            Wanted::State(name) => text == name,
+            Wanted::Call(prefix) => text.starts_with(prefix),
+        };
         let mut times = ThreadSpans::new();
-        for line in self.lines(pattern)? {
-            let path = self.history.attributes().path_of(line.attribute);
-            let Some(tid) = path.rsplit('/').nth(1).and_then(|tid| tid.parse().ok()) else { continue };
-            let texts = line.held.iter().filter_map(|held| match self.history.show(held.value?) {
-                Shown::Text(text) if fits(text) => self.inside(held.span),
-                _ => None,
-            });
-            times.entry(tid).or_default().extend(texts);
+        for tid in self.history.tids_in(self.question.span, wanted) {
+            for line in self.lines(&format!("threads/{tid}/{line}"))? {
+                let texts = line.held.iter().filter_map(|held| match self.history.show(held.value?) {
+                    Shown::Text(text) if fits(text) => self.inside(held.span),
+                    _ => None,
+                });
+                times.entry(tid.into()).or_default().extend(texts);
+            }
         }
         Ok(times)
     }
@@ -123,41 +127,31 @@ impl Ask<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::ctx::Ctx;
-    use crate::base::names::Names;
-    use crate::state::history::History;
-    use crate::state::history::builder::HistoryBuilder;
-    use crate::state::history::interval::{Run, StateValue};
-    use crate::state::history::tree::Shape;
+    use crate::analysis::timeline_builder::TimelineBuilder;
+    use crate::base::time::{Ns, Timestamp};
+    use crate::state::timeline::{Call, CpuRun, CpuTimeline, HostId, SegmentKind, Thread, ThreadDraft, ThreadId};
+    use crate::state::timeline::{ThreadName, ThreadRows};
 
-    /// A history of one host; values that are texts are states or names.
-    fn history() -> History {
-        let mut builder = HistoryBuilder::new(&["running", "disk"]);
-        let mut texts = Names::default();
-        let [futex, read, worker] = ["futex", "read", "worker"].map(|text| texts.intern(text));
-        builder.texts = texts;
-        let mut paths: Vec<(String, i64, i64, StateValue)> = vec![
-            ("cpus/2/thread".into(), 0, 40, StateValue::Int(7)),
-            ("cpus/2/thread".into(), 40, 70, StateValue::Int(8)),
-            ("cpus/2/thread".into(), 70, 90, StateValue::Int(0)),
-            ("cpus/3/thread".into(), 0, 90, StateValue::Int(9)),
-        ];
-        paths.push(("threads/8/state".into(), 0, 90, StateValue::Code(1)));
-        paths.push(("threads/7/state".into(), 0, 90, StateValue::Code(1)));
-        paths.push(("threads/9/syscall".into(), 10, 25, StateValue::Text(futex)));
-        paths.push(("threads/9/syscall".into(), 25, 60, StateValue::Text(read)));
-        paths.push(("threads/8/name".into(), 0, 90, StateValue::Text(worker)));
-        // Thread 10 is one of another process.
-        paths.push(("threads/9/pid".into(), 0, 90, StateValue::Int(7)));
-        paths.push(("threads/10/syscall".into(), 0, 90, StateValue::Text(futex)));
-        paths.push(("threads/10/pid".into(), 0, 90, StateValue::Int(10)));
-        for (path, start, end, value) in paths {
-            let attribute = builder.attributes.path(&path);
-            let mut run = Run::default();
-            run.push(attribute, Span::of_ns(start, end), value);
-            builder.push(run);
+    /// Threads 7 to 10 of one host, of which the last is of another process than the others.
+    fn history() -> StateHistory {
+        let mut builder = TimelineBuilder::new(0);
+        let span = Span::of_ns(0, 90);
+        builder.0.tables.span = span;
+        let [futex, read, worker] = ["futex", "read", "worker"].map(|name| builder.0.tables.names.intern(name));
+        for (tid, pid) in [(7, 7), (8, 8), (9, 7), (10, 10)] {
+            let mut thread = Thread::new(HostId::at(0), tid, span);
+            thread.pid = pid;
+            thread.names = if tid == 8 { vec![ThreadName { from: Timestamp::ZERO, name: worker }] } else { Vec::new() };
+            builder.0.threads.push(ThreadDraft { thread, rows: ThreadRows::default() });
         }
-        builder.seal(Span::of_ns(0, 90), Shape::default(), &Ctx::new(1)).unwrap()
+        builder.segment(1, 0, 90, SegmentKind::Disk, 0).segment(2, 0, 90, SegmentKind::Disk, 0);
+        let call = |start, end, name| Call { span: Span::of_ns(start, end), name, ret: None, descriptor: None };
+        builder.0.threads[2].rows.calls = vec![call(10, 25, futex), call(25, 60, read)];
+        builder.0.threads[3].rows.calls = vec![call(0, 90, futex)];
+        let run = |start: Ns, end: Ns, thread| CpuRun { span: Span::of_ns(start, end), thread: ThreadId::at(thread) };
+        let of_cpu = |cpu, runs| CpuTimeline { host: HostId::at(0), cpu, runs };
+        builder.0.cpus = vec![of_cpu(2, vec![run(0, 40, 0), run(40, 70, 1)]), of_cpu(3, vec![run(0, 90, 2)])];
+        StateHistory::new(builder.sealed(), None)
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::state::history::lines::{Held, HistoryLine};
 use crate::state::history::{Shown, StateHistory};
 
 /// Lines that a question found, as rows that hold no reference to the history.
-pub fn rows(history: &dyn StateHistory, lines: &[HistoryLine]) -> Vec<HistoryRow> {
+pub fn rows(history: &StateHistory, lines: &[HistoryLine]) -> Vec<HistoryRow> {
     let value = |value| match history.show(value) {
         Shown::Number(n) => HistoryValue::Number(n),
         Shown::Text(text) => HistoryValue::Text(text.to_owned()),

@@ -1,20 +1,15 @@
 //! A recording at a glance, from the state history.
 //!
-//! In: a history and a span. Out: a [`RecordingOverview`]: the time of all threads in each state, by cells. Of rows in
-//! a store those of the span are added up, thread by thread; a thread that has no state in the span costs one look-up.
+//! In: a history and a span. Out: a [`RecordingOverview`]: the time of all threads in each state, by cells. The
+//! nodes of the store have the sums of the leaves inside a cell; those on its borders are read.
 //! Disk requests in flight are added up from their spans.
 
 use crate::base::ctx::{Cancelled, Ctx};
-use crate::base::parallel::in_order;
 use crate::base::time::{Span, Timestamp};
 use crate::model::overview::{OverviewCell, RecordingOverview, RequestRecord, cut};
-use crate::state::attributes::AttributeId;
-use crate::state::history::StateHistory;
+use crate::state::history::{STATES, StateHistory};
 use crate::state::questions::Asker;
 use crate::state::timeline::Timeline;
-
-/// Threads that a worker takes at a time.
-const GROUP: usize = 64;
 
 /// Facts about a recording that its state history does not have.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,7 +27,7 @@ pub fn disk_requests(timeline: &Timeline) -> Vec<Span> {
 
 /// The cells of a span of a history.
 pub fn overview(
-    history: &dyn StateHistory,
+    history: &StateHistory,
     span: Span,
     cells: usize,
     beside: Beside<'_>,
@@ -43,33 +38,13 @@ pub fn overview(
         let own = history.attributes().matching(pattern);
         if own.is_empty() { history.attributes().matching(&format!("hosts/*/{pattern}")) } else { own }
     };
-    let (threads, cpus) = (find("threads/*/state"), find("cpus/*/thread").len());
-    let kinds = StateCodes::of(history);
-    let groups: Vec<&[AttributeId]> = threads.chunks(GROUP).collect();
+    let cpus = find("cpus/*/thread").len();
+    let kinds = StateCodes::new();
     let borders: Vec<Span> = (0..cells).map(|at| Span::new(cut(span, cells, at), cut(span, cells, at + 1))).collect();
     let mut all = vec![OverviewCell::default(); cells];
-    let add_up = |group: usize| {
-        let mut sums = vec![OverviewCell::default(); cells];
-        for attribute in groups[group] {
-            if ctx.cancel.is_cancelled() {
-                break;
-            }
-            for (sum, times) in sums.iter_mut().zip(history.times(*attribute, &borders)) {
-                times.into_iter().for_each(|(code, ns)| kinds.add(sum, code, ns));
-            }
-        }
-        sums
-    };
-    ctx.progress.enter("overview", groups.len() as u64);
-    in_order(ctx, groups.len(), add_up, |_, sums| {
-        for (all, sum) in all.iter_mut().zip(sums) {
-            all.running_ns += sum.running_ns;
-            all.runnable_ns += sum.runnable_ns;
-            all.disk_ns += sum.disk_ns;
-            all.network_ns += sum.network_ns;
-        }
-        ctx.progress.step(1);
-    })?;
+    for (cell, times) in all.iter_mut().zip(history.times_of_all(&borders, ctx)?) {
+        times.into_iter().for_each(|(code, ns)| kinds.add(cell, code, ns));
+    }
     let mut found =
         RecordingOverview { span, cpus: cpus as u32, cells: all, lossy: beside.lossy.to_vec(), ..Default::default() };
     add_requests(&mut found, beside.requests);
@@ -106,8 +81,8 @@ struct StateCodes {
 }
 
 impl StateCodes {
-    fn of(history: &dyn StateHistory) -> StateCodes {
-        let code = |name: &str| history.code_of(name);
+    fn new() -> StateCodes {
+        let code = |name: &str| STATES.iter().position(|state| *state == name).and_then(|at| u16::try_from(at).ok());
         StateCodes {
             running: [code("running"), code("interrupted")],
             runnable: code("preempted"),
@@ -133,28 +108,19 @@ impl StateCodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::history::builder::HistoryBuilder;
-    use crate::state::history::interval::{Run, StateValue};
-    use crate::state::history::recorded::STATES;
-    use crate::state::history::tree::Shape;
+    use crate::analysis::timeline_builder::TimelineBuilder;
+    use crate::state::timeline::{CpuTimeline, SegmentKind};
 
     #[test]
     fn overview_adds_up_the_states_of_all_threads() {
-        let mut builder = HistoryBuilder::new(STATES);
-        let code = |name: &str| StateValue::Code(STATES.iter().position(|s| *s == name).unwrap() as u16);
-        for (path, start, end, value) in [
-            ("threads/7/state", 0, 60, code("running")),
-            ("threads/7/state", 60, 100, code("disk")),
-            ("threads/8/state", 20, 60, code("preempted")),
-            ("threads/8/state", 60, 80, code("interrupted")),
-            ("cpus/0/thread", 0, 100, StateValue::Int(7)),
-            ("cpus/1/thread", 0, 100, StateValue::Int(0)),
-        ] {
-            let mut run = Run::default();
-            run.push(builder.attributes.path(path), Span::of_ns(start, end), value);
-            builder.push(run);
-        }
-        let history = builder.seal(Span::of_ns(0, 100), Shape::default(), &Ctx::new(1)).unwrap();
+        let mut builder = TimelineBuilder::new(2);
+        builder.0.tables.span = Span::of_ns(0, 100);
+        builder.runs(&[(0, 100, 1)]).segment(1, 0, 60, SegmentKind::Running, 0);
+        builder.segment(1, 60, 100, SegmentKind::Disk, 0).segment(2, 20, 60, SegmentKind::Preempted, 0);
+        builder.segment(2, 60, 80, SegmentKind::Interrupted, 0);
+        let idle = CpuTimeline { cpu: 1, runs: Vec::new(), ..builder.0.cpus[0].clone() };
+        builder.0.cpus.push(idle);
+        let history = StateHistory::new(builder.sealed(), None);
         let requests = [Span::of_ns(-5, 10), Span::of_ns(40, 70), Span::of_ns(45, 55), Span::of_ns(99, 200)];
         let beside = Beside { lossy: &[], requests: &requests };
         for workers in [1, 3] {

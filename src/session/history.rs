@@ -7,13 +7,13 @@ use crate::base::time::Span;
 use crate::explain::overview;
 use crate::model::overview::RecordingOverview;
 use crate::model::stored::StoredRows;
-use crate::state::history::view::HistoryView;
+use crate::state::history::StateHistory;
 use crate::state::timeline::Timeline;
 
 /// The state history of a kernel recording.
 pub struct RecordedHistory {
     /// The states of all threads and CPUs.
-    pub history: HistoryView,
+    pub history: StateHistory,
     /// Spans in which events were lost.
     pub lossy: Vec<Span>,
     /// Disk requests in flight, by start.
@@ -40,7 +40,7 @@ impl RecordedHistory {
             requests.iter_mut().for_each(|span| span.end = span.end.min(window.end));
         }
         let lossy = timeline.lossy().to_vec();
-        RecordedHistory { history: HistoryView::new(timeline, beginning), lossy, requests, notices }
+        RecordedHistory { history: StateHistory::new(timeline, beginning), lossy, requests, notices }
     }
 
     /// True where another one gives the same answers.
@@ -54,7 +54,7 @@ impl RecordedHistory {
 
 impl Traces {
     /// The state history of the whole recording.
-    pub fn history(&mut self, ctx: &Ctx) -> anyhow::Result<(HistoryView, Notices)> {
+    pub fn history(&mut self, ctx: &Ctx) -> anyhow::Result<(StateHistory, Notices)> {
         let RecordedHistory { history, notices, .. } = self.recorded_history(ctx)?;
         Ok((history, notices))
     }

@@ -4,15 +4,12 @@
 //! show, the ids that a pattern (`threads/*/state`) matches. Adding or finding a path costs one hash look-up per
 //! component; a pattern with wildcards costs one pass over the table, in which a parent always precedes its children.
 //!
-//! Ids depend on the order of addition. Where a result depends on them, [`Attributes::sorted`] numbers them again:
-//! depth first, siblings by name, numbers by value (`2` before `10`). That order is a function of the set of paths
-//! alone, and it keeps the attributes of one thread (`threads/7/...`) together, as the packing of the tree needs.
+//! Ids depend on the order of addition.
 //!
 //! A `/` in a name makes a level, so a path has one meaning.
 
 use crate::base::names::{NameId, Names};
 use foldhash::HashMap;
-use std::cmp::Ordering;
 
 crate::base::names::handle! {
     /// An attribute of the history: its position in [`Attributes`].
@@ -163,16 +160,6 @@ impl Attributes {
         names.join("/")
     }
 
-    /// Last component of an attribute's path; empty for one of another table.
-    pub fn name_of(&self, id: AttributeId) -> &str {
-        self.table.get(id.index()).map_or("", |a| self.names.get(a.name))
-    }
-
-    /// The attribute above, if any.
-    pub fn parent_of(&self, id: AttributeId) -> Option<AttributeId> {
-        self.table.get(id.index())?.parent
-    }
-
     /// All attributes, ascending.
     pub fn ids(&self) -> impl Iterator<Item = AttributeId> + use<> {
         (0..self.table.len()).map(AttributeId::at)
@@ -181,74 +168,6 @@ impl Attributes {
     /// Number of attributes.
     pub fn len(&self) -> usize {
         self.table.len()
-    }
-
-    /// Add the attributes of another tree (of a later chunk). Returns their ids in this tree, by their ids there.
-    pub fn absorb(&mut self, other: &Attributes) -> Vec<AttributeId> {
-        let mut here: Vec<AttributeId> = Vec::with_capacity(other.len());
-        for attribute in &other.table {
-            let parent = attribute.parent.map(|p| here[p.index()]);
-            here.push(self.one(parent, other.names.get(attribute.name)));
-        }
-        here
-    }
-
-    /// These attributes in the order that depends on their paths alone, and the new id of each by its old one.
-    pub fn sorted(self) -> (Attributes, Vec<AttributeId>) {
-        let mut order: Vec<AttributeId> = self.ids().collect();
-        if self.is_sorted() {
-            return (self, order);
-        }
-        let name = |id: &AttributeId| self.name_of(*id);
-        // Children by parent, last sibling first, so that a stack gives them in order.
-        order.sort_by(|a, b| by_value(name(b), name(a)));
-        let mut below: Vec<Vec<AttributeId>> = vec![Vec::new(); self.len()];
-        let mut stack = Vec::new();
-        for id in order {
-            match self.parent_of(id) {
-                Some(parent) => below[parent.index()].push(id),
-                None => stack.push(id),
-            }
-        }
-        let mut sorted = Attributes::default();
-        let mut new = vec![AttributeId::at(0); self.len()];
-        while let Some(id) = stack.pop() {
-            let parent = self.parent_of(id).map(|p| new[p.index()]);
-            new[id.index()] = sorted.one(parent, self.name_of(id));
-            stack.append(&mut below[id.index()]);
-        }
-        (sorted, new)
-    }
-
-    /// True when the attributes were added in the order that [`Attributes::sorted`] gives them.
-    fn is_sorted(&self) -> bool {
-        let mut above: Vec<AttributeId> = Vec::new();
-        self.ids().all(|id| {
-            let parent = self.parent_of(id);
-            let mut before = None;
-            while above.last().copied() != parent {
-                before = above.pop();
-                if before.is_none() {
-                    return false;
-                }
-            }
-            above.push(id);
-            before.is_none_or(|before| by_value(self.name_of(before), self.name_of(id)).is_lt())
-        })
-    }
-}
-
-/// Numbers before words, numbers by value, words by their bytes.
-fn by_value(a: &str, b: &str) -> Ordering {
-    let number = |s: &str| !s.is_empty() && s.bytes().all(|c| c.is_ascii_digit());
-    let digits = |s: &str| s.trim_start_matches('0').len();
-    match (number(a), number(b)) {
-        (true, true) => digits(a)
-            .cmp(&digits(b))
-            .then_with(|| a.trim_start_matches('0').cmp(b.trim_start_matches('0')).then_with(|| a.len().cmp(&b.len()))),
-        (true, false) => Ordering::Less,
-        (false, true) => Ordering::Greater,
-        (false, false) => a.cmp(b),
     }
 }
 
@@ -293,23 +212,6 @@ mod tests {
     }
 
     #[test]
-    fn sorted_does_not_depend_on_the_order_of_addition() {
-        let one = tree(&["threads/10/state", "threads/2", "cpus/0", "threads/main", "threads/02"]);
-        let two = tree(&["threads/main", "threads/02", "threads/2", "threads/10/state", "cpus/0"]);
-        let (a, new) = one.clone().sorted();
-        let (b, _) = two.sorted();
-        let (again, same) = a.clone().sorted();
-        let wanted =
-            ["cpus", "cpus/0", "threads", "threads/2", "threads/02", "threads/10", "threads/10/state", "threads/main"];
-        assert_eq!(paths(&a), wanted);
-        assert_eq!(paths(&b), wanted);
-        assert_eq!((paths(&again), same), (paths(&a), a.ids().collect()));
-        for id in one.ids() {
-            assert_eq!(a.path_of(new[id.index()]), one.path_of(id));
-        }
-    }
-
-    #[test]
     fn find_finds_few_and_many_children() {
         let mut tree = Attributes::default();
         for many in [1, 8, 9, 10, 100] {
@@ -322,16 +224,5 @@ mod tests {
             }
             assert_eq!(tree.find(&format!("{many}/{many}")), None);
         }
-    }
-
-    #[test]
-    fn absorb_maps_ids() {
-        let mut one = tree(&["threads/2/state"]);
-        let two = tree(&["cpus/0", "threads/2/name", "threads/2/state"]);
-        let here = one.absorb(&two);
-        for id in two.ids() {
-            assert_eq!(one.path_of(here[id.index()]), two.path_of(id));
-        }
-        assert_eq!(one.len(), 6);
     }
 }

@@ -59,7 +59,7 @@ kinds! {
         Wakers = "wakers",
         /// `explain`.
         Explain = "explain",
-        /// `state/history/recorded.rs`.
+        /// `state/history`.
         History = "history",
     }
 }
@@ -103,6 +103,8 @@ kinds! {
         Within = "within",
         /// All rows in order.
         All = "all",
+        /// Those of all lines in a span.
+        Across = "across",
     }
 }
 

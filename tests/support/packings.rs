@@ -9,11 +9,12 @@
 //! - *eSHT*: a sibling begins with its first interval, so siblings overlap and the tree stays packed.
 
 use super::random::Random;
-use whyslow::parts::base::ctx::{Cancelled, Ctx};
+use super::rsht::columns::{Bounds, Columns};
+use super::rsht::interval::{Interval, Run};
+use super::rsht::tree::{Packing, Shape, Tree};
 use whyslow::parts::base::time::{Ns, Span, Timestamp};
-use whyslow::parts::state::history::columns::{Bounds, Columns};
-use whyslow::parts::state::history::interval::{Interval, Run};
-use whyslow::parts::state::history::tree::{Packing, Shape, Tree};
+use whyslow::parts::state::attributes::AttributeId;
+use whyslow::parts::state::history::StateValue;
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ struct Open {
 }
 
 /// Pack `intervals`, given by increasing end.
-pub fn pack(intervals: impl Iterator<Item = Interval>, kind: Kind, shape: Shape) -> Result<Tree, Cancelled> {
+pub fn pack(intervals: impl Iterator<Item = Interval>, kind: Kind, shape: Shape) -> Tree {
     let mut packing = Packing::default();
     // The leaf first, the root last.
     let mut branch = vec![Open::default()];
@@ -53,10 +54,10 @@ pub fn pack(intervals: impl Iterator<Item = Interval>, kind: Kind, shape: Shape)
         if let Some(above) = branch.get_mut(level + 1) {
             above.children.push(node);
         } else {
-            return packing.seal(Some(node), shape, &Ctx::new(1));
+            return packing.seal(Some(node), shape);
         }
     }
-    packing.seal(None, shape, &Ctx::new(1))
+    packing.seal(None, shape)
 }
 
 /// Close the open nodes up to `level`, and further up as long as a parent has all its children.
@@ -87,8 +88,6 @@ fn node(packing: &mut Packing, open: Open) -> u32 {
 /// The interval model of [002] Fig. 4.6, by increasing end: every attribute's life is cut into `each` equal intervals,
 /// those of different attributes are shifted evenly, attributes are shuffled.
 pub fn model(attributes: u32, each: u32) -> impl Iterator<Item = Interval> {
-    use whyslow::parts::state::attributes::AttributeId;
-    use whyslow::parts::state::history::interval::StateValue;
     const STEP: Ns = 1000;
     let shuffled = shuffled(attributes);
     let period = Ns::from(attributes) * STEP;

@@ -25,9 +25,9 @@ use std::path::{Path, PathBuf};
 /// How each history file begins.
 const MAGIC: [u8; 8] = *b"whyslowh";
 /// A file of another major version has another layout.
-pub(super) const MAJOR: u16 = 6;
+pub(super) const MAJOR: u16 = 7;
 /// A file of a higher minor version has sections that this program does not know.
-const MINOR: u16 = 1;
+const MINOR: u16 = 0;
 /// Bytes before the first section.
 const HEADER: usize = 40;
 /// Bytes of a section in the table.

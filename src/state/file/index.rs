@@ -6,6 +6,7 @@ use crate::base::packed::{Packed, packed};
 use crate::base::time::{Span, Timestamp};
 use crate::state::rows::{CounterOwner, Mark};
 use crate::state::store::leaf::StoredRow;
+use crate::state::store::nodes::{LeafNode, LiftedRow, NodeBounds};
 use crate::state::store::parts::{LinePart, LineStore};
 use crate::state::store::values::PartValue;
 
@@ -22,6 +23,8 @@ pub(super) struct BlockEntry {
 #[derive(Debug, Default)]
 pub(super) struct FamilyIndex {
     pub blocks: Vec<BlockEntry>,
+    /// One for each block.
+    pub nodes: Vec<LeafNode>,
     pub parts: Parts,
 }
 
@@ -96,7 +99,10 @@ impl Values {
 packed! {
     Values { segments, calls, runs }
     BlockEntry { offset, length, span }
-    FamilyIndex { blocks, parts }
+    NodeBounds { span, low, high }
+    LiftedRow { span, line, leaf, row }
+    LeafNode { bounds, times, lifted }
+    FamilyIndex { blocks, nodes, parts }
     CounterIndex { name, owners, values }
     MarkIndex { blocks, open }
     Index { segments, calls, samples, runs, requests, services, page_faults, counters, marks }

@@ -49,6 +49,7 @@ struct KeptPart {
     start: Timestamp,
     /// Where the next part of the line starts.
     until: Timestamp,
+    line: u32,
     first: u16,
     rows: u16,
 }
@@ -68,15 +69,15 @@ impl<R: CheckedRow> KeptLeaves<R> {
     pub fn new(of: BlocksOf, blocks: Vec<BlockEntry>, parts: &[LinePart], lines: &[u32]) -> Option<KeptLeaves<R>> {
         let mut kept = Vec::with_capacity(parts.len());
         let mut rows = vec![0_u32; blocks.len()];
-        for line in lines.windows(2) {
-            let &[from, to] = line else { continue };
+        for (line, ends) in (0..).zip(lines.windows(2)) {
+            let &[from, to] = ends else { continue };
             let parts = parts.get(from as usize..to as usize)?;
             for (at, part) in parts.iter().enumerate() {
                 let rows = rows.get_mut(part.leaf as usize)?;
                 *rows = rows.saturating_add(part.rows.into());
                 let until = parts.get(at + 1).map_or(Timestamp::MAX, |next| next.start);
                 let LinePart { start, leaf, first, rows, .. } = *part;
-                kept.push(KeptPart { leaf, start, until, first, rows });
+                kept.push(KeptPart { leaf, start, until, line, first, rows });
             }
         }
         kept.sort_unstable_by_key(|part| (part.leaf, part.first));
@@ -109,7 +110,9 @@ impl<R: CheckedRow> KeptLeaves<R> {
     pub fn sound(&self, leaf: usize) -> Option<Leaf> {
         let read = Leaf::from_bytes(self.of.bytes(self.blocks.get(leaf)?)?, R::FAMILY).ok()?;
         let parts = self.parts_of(leaf);
-        let fits = read.rows() == self.rows_of(leaf) && parts.iter().all(|part| self.is_believed(&read, part));
+        let fits = read.rows() == self.rows_of(leaf)
+            && read.names::<R>(parts.iter().map(|part| (part.line, usize::from(part.first))))
+            && parts.iter().all(|part| self.is_believed(&read, part));
         fits.then_some(read)
     }
 

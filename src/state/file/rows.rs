@@ -27,6 +27,7 @@ use crate::state::store::leaf::StoredRow;
 use crate::state::store::leaf_bytes::Leaf;
 use crate::state::store::leaves::{LeafHandle, LeafSource, Leaves};
 use crate::state::store::marks::MarkStore;
+use crate::state::store::nodes::{LeafNode, Nodes};
 use crate::state::store::parts::{LinePart, LineStore};
 use crate::state::store::pool::LeafPool;
 use crate::state::tables::Tables;
@@ -124,7 +125,8 @@ impl Blocks {
             }
         }
         let blocks = self.add(store.leaves(), spans.into_iter().map(Option::unwrap_or_default));
-        FamilyIndex { blocks, parts: Parts { parts: store.parts().to_vec(), lines: store.lines().to_vec() } }
+        let parts = Parts { parts: store.parts().to_vec(), lines: store.lines().to_vec() };
+        FamilyIndex { blocks, nodes: store.nodes().leaves(), parts }
     }
 
     fn counter(&mut self, counter: &CounterStore) -> CounterIndex {
@@ -198,6 +200,11 @@ pub fn read(
     Ok(Timeline { tables, threads, cpus, rows, ..Timeline::default() })
 }
 
+/// True where a node is one of a leaf by its number: it has a time for each state, and lifted rows of that leaf.
+fn fits<R: StoredRow>(leaf: u32, node: &LeafNode) -> bool {
+    node.times.len() == R::STATES && node.lifted.iter().all(|row| row.leaf == leaf)
+}
+
 /// Reads blocks, and keeps the spans of those that are damaged.
 struct BlockReader<'f> {
     blocks: BlocksOf,
@@ -243,14 +250,16 @@ impl BlockReader<'_> {
     /// The store of a family of so many lines.
     fn family<R: CheckedRow>(&mut self, index: FamilyIndex, lines: usize) -> Result<LineStore<R>, HistoryFileError> {
         self.ctx.cancel.check()?;
-        let FamilyIndex { blocks, parts: Parts { parts, lines: starts } } = index;
+        let FamilyIndex { blocks, nodes, parts: Parts { parts, lines: starts } } = index;
         let kept = KeptLeaves::<R>::new(self.blocks.clone(), blocks, &parts, &starts);
         let kept = kept.filter(|_| starts.len() == lines + 1).ok_or_else(|| self.contradiction())?;
         let rows: Vec<usize> = (0..kept.len()).map(|leaf| kept.rows_of(leaf)).collect();
         if let Some(pool) = &self.kept {
             let (count, source): (usize, Arc<dyn LeafSource>) = (kept.len(), Arc::new(kept));
             let leaves = Leaves::kept(pool, &source, count, R::FAMILY);
-            let store = LineStore::from_kept(leaves, rows.into_iter(), parts, starts);
+            let fits = nodes.len() == count && (0..).zip(&nodes).all(|(leaf, node)| fits::<R>(leaf, node));
+            let nodes = fits.then(|| Nodes::of(nodes)).ok_or_else(|| self.contradiction())?;
+            let store = LineStore::from_kept(leaves, nodes, rows.into_iter(), parts, starts);
             return store.map_err(|_| self.contradiction());
         }
         let mut is_damaged = vec![false; kept.len()];
@@ -260,7 +269,7 @@ impl BlockReader<'_> {
                 *is_damaged = true;
                 self.damaged.push(kept.span(leaf));
                 // In place of the rows that are missing, until they are left out.
-                Leaf::encode(&vec![R::of(Span::default(), |_| 0); rows], [])
+                Leaf::encode(&vec![R::of(Span::default(), |_| 0); rows], [].into_iter())
             }));
         }
         let store = LineStore::from_parts(leaves, parts, starts).map_err(|_| self.contradiction())?;

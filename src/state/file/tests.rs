@@ -14,9 +14,8 @@ use crate::event::prev_state::Generation;
 use crate::event::stack::{OptionalWeight, RawStackId, StackOrigin};
 use crate::model::facts::Quality;
 use crate::state::draft::{ThreadDraft, TimelineDraft};
+use crate::state::history::StateHistory;
 use crate::state::history::lines::Time;
-use crate::state::history::view::HistoryView;
-use crate::state::history::{History, StateHistory};
 use crate::state::rows::{
     Counter, CounterOwner, CounterValue, CpuRun, CpuTimeline, DiskRequest, Host, HostCoverage, ImageEvent, Mark,
     MarkField, PageFault, Service, WakeStack,
@@ -207,7 +206,7 @@ fn lost_segments_are_unknown_time() {
     let mut bytes = writer.bytes();
     // The first block is that of all segments.
     let header = 40;
-    let leaves = header + bytes[header..].windows(4).position(|some| some == [1, 0, 6, 0]).unwrap();
+    let leaves = header + bytes[header..].windows(4).position(|some| some == [2, 0, 9, 0]).unwrap();
     bytes[leaves + 100] ^= 1;
     let (after, damaged) = Reader::new().opened(&bytes).unwrap();
     assert_eq!(damaged, 1);
@@ -237,7 +236,7 @@ fn a_file_without_values_of_parts_is_read() {
     assert!(rows(&after) == rows(&before));
     let view = |timeline: &Timeline| {
         let time = Time::Instants((0..1_000).step_by(3).map(Timestamp::new).collect());
-        let lines = HistoryView::new(timeline.clone(), None).lines("threads/*/state", &time, &Cancel::default());
+        let lines = StateHistory::new(timeline.clone(), None).lines("threads/*/state", &time, &Cancel::default());
         lines.unwrap().into_iter().map(|line| line.held).collect::<Vec<_>>()
     };
     assert_eq!(view(&after), view(&before));
@@ -280,11 +279,10 @@ fn forged_sections_give_a_timeline_or_an_error() {
                 read += 1;
                 // Whatever is in it, questions end.
                 drop(after.check());
-                drop(History::of_recording(&after, &reader.ctx));
                 drop(TimelineDraft::of(&after));
                 drop(reader.asked());
                 assert!((0..9).all(|id| after.stacks().get(RawStackId::at(id)).len() < 1_000));
-                let view = HistoryView::new(after, None);
+                let view = StateHistory::new(after, None);
                 let time = Time::Instants((0..1_000).step_by(90).map(Timestamp::new).collect());
                 for path in ["threads/*/*", "threads/1/state", "threads/2/syscall", "cpus/1/thread"] {
                     drop(view.lines(path, &time, &Cancel::default()));
@@ -337,7 +335,6 @@ fn forged_leaves_give_rows_or_a_reason() {
             other => panic!("{other:?}"),
         }
         drop(after.check());
-        drop(History::of_recording(&after, &reader.ctx));
     }
     assert!(believed > 40 && refused > 40, "{believed} believed, {refused} refused");
 }

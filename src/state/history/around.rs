@@ -4,8 +4,8 @@
 //! value differs from that of its neighbour, to the first known one behind it. Cost: one descent, the rows that are
 //! about the span, and the equal neighbours of the first and the last.
 
-use super::interval::StateValue;
-use super::recorded::{Joined, cut};
+use super::StateValue;
+use super::join::{Joined, cut};
 use crate::base::time::{Span, Timestamp};
 use crate::state::reader::{Row, RowCursor};
 use crate::state::store::leaf::StoredRow;

@@ -17,7 +17,7 @@
 //! loop goes over the parts in one direction. Cost: O(log P) for P parts in the line, the parts that it covers, and the
 //! rows of the interval in the leaves that are read.
 
-use super::interval::StateValue;
+use super::StateValue;
 use crate::base::time::{Span, Timestamp};
 use crate::state::part_cursor::PartCursor;
 use crate::state::reader::Row;

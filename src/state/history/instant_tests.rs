@@ -1,8 +1,9 @@
 //! Attributes at instants, of lines in parts of a few rows, compared with the intervals that are written of all rows.
 
+use super::StateValue;
+use super::attributes_of::state;
 use super::instant::{AtInstant, AttributeParts};
-use super::interval::StateValue;
-use super::recorded::{join, state};
+use super::join::join;
 use crate::base::ctx::Ctx;
 use crate::base::memory::MemoryError;
 use crate::base::names::NameId;
@@ -80,7 +81,8 @@ fn cold<R: StoredRow>(store: &LineStore<R>, source: &Arc<dyn LeafSource>, ctx: &
     let (parts, count) = (store.parts(), store.leaves().len());
     let leaves = Leaves::kept(&Arc::new(LeafPool::new(None, ctx)), source, count, R::FAMILY);
     let rows: Vec<usize> = parts.iter().map(|part| part.rows.into()).collect();
-    LineStore::from_kept(leaves, rows.into_iter(), parts.to_vec(), store.lines().to_vec()).unwrap()
+    let nodes = store.nodes().clone();
+    LineStore::from_kept(leaves, nodes, rows.into_iter(), parts.to_vec(), store.lines().to_vec()).unwrap()
 }
 
 /// What the intervals that are written of all rows say of an instant.

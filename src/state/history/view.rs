@@ -1,7 +1,7 @@
 //! The history of a recording as a view of the store's rows: nothing is copied.
 //!
-//! In: a timeline. Out: the same answers as those of the history that [`History::of_recording`] writes of it. An
-//! attribute is a name for a line: the state of a tid is the segments of its thread. The intervals of an attribute
+//! In: a timeline. Out: the values of its attributes at instants and over spans. An attribute is a name for a line: the
+//! state of a tid is the segments of its thread. The intervals of an attribute
 //! about a span are made of the rows there (`around`), so equal neighbours join as they do in the whole line; those at
 //! an instant of what is known of parts, and of two leaves at most (`instant`). Lines of several threads with one tid
 //! are made as a whole: their rows may contradict each other.
@@ -10,94 +10,49 @@
 //! 8.13.
 
 use super::around::{Around, meeting, windowed};
-use super::bulk::BuildError;
+use super::attributes_of::{AttributeTable, NamedLine, STATES, ThreadLine, code, state};
 use super::instant::{AtInstant, AttributeParts};
-use super::interval::StateValue;
+use super::join::join;
 use super::lines::{Held, HistoryLine, Longest, Time, points_of};
-use super::recorded::{IntervalSource, STATES, join, sources, state, threads_until};
-use super::{History, StateHistory};
+use super::{Shown, StateValue, Times, most};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::memory::MemoryError;
-use crate::base::names::NameId;
+use crate::base::parallel::in_order;
 use crate::base::spans::LongestSpans;
 use crate::base::time::{Span, Timestamp};
 use crate::state::attributes::{AttributeId, Attributes};
 use crate::state::questions::Asker;
 use crate::state::reader::RowReader;
-use crate::state::summary::{Times, most};
-use crate::state::timeline::{Call, CpuRun, HostId, Segment, Thread, ThreadId, Timeline};
-use std::ops::Range;
+use crate::state::timeline::{Call, CpuRun, Segment, SegmentKind, Thread, ThreadId, Timeline};
+use crate::state::window::LeftOut;
+use std::collections::BTreeSet;
 
-/// A property of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ThreadLine {
-    State,
-    Cpu,
-    Syscall,
-    Name,
-    Pid,
-    Ppid,
-}
-
-/// The rows of an attribute.
-#[derive(Clone, Debug)]
-enum NamedLine {
-    /// Of no attribute: it has others below it.
-    None,
-    /// Of some threads of [`HistoryView::threads`].
-    Threads(ThreadLine, Range<u32>),
-    Cpu(HostId, u32),
+/// What threads are looked for.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted<'a> {
+    /// Those in a state of this name.
+    State(&'a str),
+    /// Those in a system call whose name begins so.
+    Call(&'a str),
 }
 
 /// The history of a timeline.
 #[derive(Clone, Debug)]
-pub struct HistoryView {
+pub struct StateHistory {
     timeline: Timeline,
-    attributes: Attributes,
-    /// By attribute.
-    lines: Vec<NamedLine>,
-    /// By host and tid.
-    threads: Vec<ThreadId>,
+    table: AttributeTable,
     window: Span,
     /// Intervals end here at the latest.
     until: Timestamp,
 }
 
-impl HistoryView {
+impl StateHistory {
     /// Of `timeline`; up to the end of a span that it begins with, where one is given.
-    pub fn new(timeline: Timeline, beginning: Option<Span>) -> HistoryView {
+    pub fn new(timeline: Timeline, beginning: Option<Span>) -> StateHistory {
         let until = beginning.map_or(Timestamp::MAX, |span| span.end);
-        let (mut attributes, mut lines) = (Attributes::default(), Vec::new());
-        let mut ids = Vec::new();
-        {
-            let reader = timeline.reader(Asker::History);
-            let threads = threads_until(&timeline, &reader, until);
-            let mut set = |attribute: AttributeId, line: NamedLine| {
-                lines.resize((attribute.index() + 1).max(lines.len()), NamedLine::None);
-                lines.get_mut(attribute.index()).into_iter().for_each(|place| *place = line.clone());
-            };
-            for source in sources(&timeline, &reader, &threads, &mut attributes) {
-                match source {
-                    IntervalSource::Cpu { attribute, host, cpu, .. } => set(attribute, NamedLine::Cpu(host, cpu)),
-                    IntervalSource::Tid(of) => {
-                        let from = ids.len() as u32;
-                        ids.extend(of.threads.iter().map(|one| one.id));
-                        let mut set = |attribute, line: ThreadLine| {
-                            set(attribute, NamedLine::Threads(line, from..from + of.threads.len() as u32));
-                        };
-                        set(of.state, ThreadLine::State);
-                        set(of.cpu, ThreadLine::Cpu);
-                        set(of.syscall, ThreadLine::Syscall);
-                        set(of.name, ThreadLine::Name);
-                        set(of.pid, ThreadLine::Pid);
-                        set(of.ppid, ThreadLine::Ppid);
-                    }
-                }
-            }
-        }
-        lines.resize(attributes.len(), NamedLine::None);
+        let table = AttributeTable::new(&timeline, until);
         let window = beginning.unwrap_or(timeline.span());
-        HistoryView { timeline, attributes, lines, threads: ids, window, until }
+        StateHistory { timeline, table, window, until }
     }
 
     /// Its leaves give the memory of a limit back until they are asked for again.
@@ -116,10 +71,10 @@ impl HistoryView {
     }
 
     /// True where another history has the same intervals under the same paths.
-    pub fn is_same(&self, other: &HistoryView, cancel: &Cancel) -> bool {
-        let ids = || self.attributes.ids();
-        if (self.window, self.attributes.len()) != (other.window, other.attributes.len())
-            || ids().any(|id| self.attributes.path_of(id) != other.attributes.path_of(id))
+    pub fn is_same(&self, other: &StateHistory, cancel: &Cancel) -> bool {
+        let ids = || self.table.attributes.ids();
+        if (self.window, self.table.attributes.len()) != (other.window, other.table.attributes.len())
+            || ids().any(|id| self.table.attributes.path_of(id) != other.table.attributes.path_of(id))
         {
             return false;
         }
@@ -131,40 +86,6 @@ impl HistoryView {
             };
             !cancel.is_cancelled() && own.len() == theirs.len() && own.iter().zip(&theirs).all(equal)
         })
-    }
-
-    /// What does not hold of the rows, or of the history that is written of them (`--check`).
-    pub fn check(&self, ctx: &Ctx) -> Result<Option<String>, BuildError> {
-        if let Some(broken) = self.timeline.check() {
-            return Ok(Some(broken));
-        }
-        let written = match self.until {
-            Timestamp::MAX => History::of_recording(&self.timeline, ctx)?,
-            _ => History::of_beginning(&self.timeline, self.window, ctx)?,
-        };
-        if let Err(broken) = written.tree().check() {
-            return Ok(Some(broken.to_string()));
-        }
-        let other = "the history that is written of the rows has other intervals than the rows";
-        Ok((!self.is_as_written(&written)).then(|| other.to_owned()))
-    }
-
-    /// True where a written history has the same intervals under the same paths.
-    fn is_as_written(&self, history: &History) -> bool {
-        let reader = self.timeline.reader(Asker::History);
-        self.attributes.len() == history.attributes.len()
-            && self.attributes.ids().all(|id| {
-                let time = Time::Range(self.window);
-                let (path, cancel) = (self.attributes.path_of(id), Cancel::default());
-                let same = |written: &Held, own: &Held| {
-                    let values = (written.value.map(|v| history.show(v)), own.value.map(|v| self.show(v)));
-                    written.span == own.span && values.0 == values.1
-                };
-                let written = history.lines(&path, &time, &cancel).unwrap_or_default();
-                let own = self.line(&reader, id, &time);
-                let [only] = written.as_slice() else { return false };
-                only.held.len() == own.held.len() && only.held.iter().zip(&own.held).all(|(a, b)| same(a, b))
-            })
     }
 
     fn all(&self, reader: &RowReader<'_>, attribute: AttributeId) -> Vec<(Span, StateValue)> {
@@ -186,13 +107,13 @@ impl HistoryView {
         want: Span,
         add: &mut dyn FnMut(Span, StateValue),
     ) -> Option<Timestamp> {
-        match self.lines.get(attribute.index()) {
-            Some(NamedLine::Cpu(host, cpu)) => {
+        match self.table.line(attribute) {
+            NamedLine::Cpu(host, cpu) => {
                 let run = |run: &CpuRun| Some(StateValue::Int(self.tid(run.thread)));
                 windowed(reader.runs(*host, *cpu), self.until, want, run, add)
             }
-            Some(NamedLine::Threads(line, threads)) => {
-                let threads = self.threads.get(threads.start as usize..threads.end as usize).unwrap_or(&[]);
+            NamedLine::Threads(line, threads) => {
+                let threads = self.table.threads(threads);
                 match (line, threads) {
                     (ThreadLine::State, [one]) => windowed(reader.segments(*one), self.until, want, of_state, add),
                     (ThreadLine::Cpu, [one]) => windowed(reader.segments(*one), self.until, want, of_cpu, add),
@@ -203,7 +124,7 @@ impl HistoryView {
                     }
                 }
             }
-            _ => None,
+            NamedLine::None => None,
         }
     }
 
@@ -237,13 +158,13 @@ impl HistoryView {
 
     /// The value of an attribute of one line at an instant; `None` where too little is known of its parts.
     fn at(&self, reader: &RowReader<'_>, attribute: AttributeId, t: Timestamp) -> Option<AtInstant> {
-        match self.lines.get(attribute.index())? {
+        match self.table.line(attribute) {
             NamedLine::Cpu(host, cpu) => {
                 let run = |run: &CpuRun| Some(StateValue::Int(self.tid(run.thread)));
                 AttributeParts::new(reader.run_parts(*host, *cpu), 0, run).until(t, self.until)
             }
             NamedLine::Threads(line, threads) => {
-                let [one] = self.threads.get(threads.start as usize..threads.end as usize)? else { return None };
+                let [one] = self.table.threads(threads) else { return None };
                 let segments = || reader.segment_parts(*one);
                 match line {
                     ThreadLine::State => AttributeParts::new(segments(), 0, of_state).until(t, self.until),
@@ -312,8 +233,82 @@ impl HistoryView {
         HistoryLine { attribute, held }
     }
 
+    /// The tids of threads that were in some states, or in some system calls, during a part of a span; others may be
+    /// among them where threads of one tid contradict each other.
+    pub fn tids_in(&self, span: Span, wanted: Wanted<'_>) -> BTreeSet<i32> {
+        let reader = self.timeline.reader(Asker::History);
+        let mut tids = BTreeSet::new();
+        let mut add = |thread: ThreadId, fits: bool| {
+            if let Some(thread) = self.timeline.thread(thread).filter(|thread| fits && !thread.idle) {
+                tids.insert(thread.tid);
+            }
+        };
+        match wanted {
+            Wanted::State(name) => {
+                let code = STATES.iter().position(|state| *state == name).and_then(|at| u16::try_from(at).ok());
+                let fits = |row: &Segment| of_state(row).is_some_and(|value| Some(value) == code.map(StateValue::Code));
+                reader.segments_across(span, |thread, row| add(thread, fits(row)));
+            }
+            Wanted::Call(prefix) => {
+                let fits = |row: &Call| self.timeline.names().get(row.name).starts_with(prefix);
+                reader.calls_across(span, |thread, row| add(thread, fits(row)));
+            }
+        }
+        tids
+    }
+
+    /// The time of all threads in each state, in each of some cells.
+    pub fn times_of_all(&self, cells: &[Span], ctx: &Ctx) -> Result<Vec<Times>, Cancelled> {
+        let is_shared = |attribute: &AttributeId| match self.table.line(*attribute) {
+            NamedLine::Threads(ThreadLine::State, threads) => self.table.threads(threads).len() > 1,
+            _ => false,
+        };
+        // The rows of several threads of one tid may contradict each other: they are joined.
+        let shared: Vec<AttributeId> = self.table.attributes.ids().filter(is_shared).collect();
+        let left_out = self.left_out();
+        let times = |cell: usize| {
+            let reader = self.timeline.reader(Asker::History);
+            let mut all = Times::new();
+            let cell = cells.get(cell..=cell).unwrap_or(&[]);
+            for span in cell {
+                let kinds = reader.kind_times(*span, &left_out);
+                let known = kinds.into_iter().zip(SegmentKind::ALL).filter(|(ns, _)| *ns > 0);
+                let codes = known.filter_map(|(ns, kind)| Some((code(kind)?, ns)));
+                codes.for_each(|(code, ns)| *all.entry(code).or_default() += ns);
+            }
+            for attribute in shared.iter().take_while(|_| !ctx.cancel.is_cancelled()) {
+                for (code, ns) in self.times(*attribute, cell).into_iter().flatten() {
+                    *all.entry(code).or_default() += ns;
+                }
+            }
+            all
+        };
+        ctx.progress.enter("overview", cells.len() as u64);
+        let mut all = Vec::with_capacity(cells.len());
+        in_order(ctx, cells.len(), times, |_, times| {
+            all.push(times);
+            ctx.progress.step(1);
+        })?;
+        Ok(all)
+    }
+
+    /// The threads without a state of their own: those of a tid that several had, and those without attributes.
+    fn left_out(&self) -> LeftOut {
+        let mut alone: Vec<ThreadId> = Vec::new();
+        for attribute in self.table.attributes.ids() {
+            if let NamedLine::Threads(ThreadLine::State, threads) = self.table.line(attribute)
+                && let [one] = self.table.threads(threads)
+            {
+                alone.push(*one);
+            }
+        }
+        alone.sort_unstable();
+        let all = self.timeline.threads_by_id().map(|(id, _)| id);
+        LeftOut(all.filter(|id| alone.binary_search(id).is_err()).collect())
+    }
+
     fn is_state(&self, attribute: AttributeId) -> bool {
-        matches!(self.lines.get(attribute.index()), Some(NamedLine::Threads(ThreadLine::State, _)))
+        matches!(self.table.line(attribute), NamedLine::Threads(ThreadLine::State, _))
     }
 
     /// True for an attribute with any known value.
@@ -348,25 +343,30 @@ impl HistoryView {
     }
 }
 
-impl StateHistory for HistoryView {
-    fn attributes(&self) -> &Attributes {
-        &self.attributes
+impl StateHistory {
+    /// The attributes, numbered by path.
+    pub fn attributes(&self) -> &Attributes {
+        &self.table.attributes
     }
 
-    fn window(&self) -> Span {
+    /// The time that the trace covers.
+    pub fn window(&self) -> Span {
         self.window
     }
 
-    fn states(&self) -> &'static [&'static str] {
-        STATES
+    /// A value as screens and JSON show it.
+    pub fn show(&self, value: StateValue) -> Shown<'_> {
+        match value {
+            StateValue::Code(code) => Shown::Text(STATES.get(usize::from(code)).copied().unwrap_or("?")),
+            StateValue::Int(n) => Shown::Number(n),
+            StateValue::Text(id) => Shown::Text(self.timeline.names().get(id)),
+        }
     }
 
-    fn text(&self, id: NameId) -> &str {
-        self.timeline.names().get(id)
-    }
-
-    fn lines(&self, pattern: &str, time: &Time, cancel: &Cancel) -> Result<Vec<HistoryLine>, Cancelled> {
-        let mut attributes = self.attributes.matching(pattern);
+    /// The lines of all attributes that `pattern` matches, in order of their paths. An attribute without any interval
+    /// (such as `threads`, which only has others below it) has no line, unless the pattern names it.
+    pub fn lines(&self, pattern: &str, time: &Time, cancel: &Cancel) -> Result<Vec<HistoryLine>, Cancelled> {
+        let mut attributes = self.table.attributes.matching(pattern);
         let reader = self.timeline.reader(Asker::History);
         if let Time::Longest(longest) = time {
             return self.longest(&attributes, longest, cancel);
@@ -405,7 +405,8 @@ impl StateHistory for HistoryView {
         attributes.into_iter().map(line).collect()
     }
 
-    fn times(&self, attribute: AttributeId, cells: &[Span]) -> Vec<Times> {
+    /// The time of an attribute in each state, in spans that follow each other.
+    pub fn times(&self, attribute: AttributeId, cells: &[Span]) -> Vec<Times> {
         let mut times = vec![Times::new(); cells.len()];
         let Some(whole) = cells.first().zip(cells.last()).map(|(first, last)| Span::new(first.start, last.end)) else {
             return times;

@@ -11,6 +11,7 @@
 use super::leaf::StoredRow;
 use super::leaf_bytes::Leaf;
 use super::leaves::Leaves;
+use super::nodes::{LeafNode, Nodes};
 use super::parts::{LinePart, LineStore};
 use super::pool::LeafPool;
 use super::values::{LineSoFar, PartEnds, of_rows};
@@ -69,6 +70,7 @@ impl<R> Default for OpenSlab<R> {
 #[derive(Clone, Debug, Default)]
 pub(in crate::state) struct SealedSlab {
     leaves: Vec<Leaf>,
+    nodes: Vec<LeafNode>,
     parts: Vec<PartOfLine>,
 }
 
@@ -212,7 +214,9 @@ impl SealedSlab {
             let own = rows.get(part.positions()).unwrap_or(&[]);
             (part.values, *ends) = of_rows(part.start, own);
         }
-        self.leaves.push(Leaf::encode(rows, parts.iter().map(|of| usize::from(of.part.first))));
+        let parts = parts.iter().map(|of| (of.line, usize::from(of.part.first)));
+        self.leaves.push(Leaf::encode(rows, parts.clone()));
+        self.nodes.push(LeafNode::new(leaf, rows, parts));
         rows.clear();
     }
 }
@@ -252,6 +256,7 @@ pub(in crate::state) struct LineStoreBuilder<R> {
     /// Number of all rows in sources, likewise.
     in_sources: usize,
     leaves: Leaves,
+    nodes: Nodes,
     /// Bytes of the leaves.
     sealed_bytes: usize,
     slabs: Vec<SlabParts>,
@@ -259,8 +264,16 @@ pub(in crate::state) struct LineStoreBuilder<R> {
 
 impl<R> Default for LineStoreBuilder<R> {
     fn default() -> Self {
-        let (open, leaves, slabs) = (OpenSlab::default(), Leaves::default(), Vec::new());
-        LineStoreBuilder { open, spare: Vec::new(), blocks: 0, in_sources: 0, leaves, sealed_bytes: 0, slabs }
+        LineStoreBuilder {
+            open: OpenSlab::default(),
+            spare: Vec::new(),
+            blocks: 0,
+            in_sources: 0,
+            leaves: Leaves::default(),
+            nodes: Nodes::default(),
+            sealed_bytes: 0,
+            slabs: Vec::new(),
+        }
     }
 }
 
@@ -340,6 +353,7 @@ impl<R: StoredRow> LineStoreBuilder<R> {
         if !slab.parts.is_empty() {
             self.slabs.push(SlabParts { leaves, parts: slab.parts });
         }
+        slab.nodes.into_iter().for_each(|node| self.nodes.push_of_slab(node, leaves));
         for leaf in slab.leaves {
             self.sealed_bytes += leaf.heap_bytes();
             self.leaves.push(leaf, R::FAMILY);
@@ -389,6 +403,7 @@ impl<R: StoredRow> LineStoreBuilder<R> {
         // Made in place, in the memory of larger items.
         let mut parts: Vec<LinePart> = parts.into_iter().map(|of| of.part).collect();
         parts.shrink_to_fit();
-        LineStore { leaves: self.leaves, parts, lines: starts, family: PhantomData }
+        self.nodes.seal();
+        LineStore { leaves: self.leaves, nodes: self.nodes, parts, lines: starts, family: PhantomData }
     }
 }

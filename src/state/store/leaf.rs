@@ -5,11 +5,12 @@
 //! column of lengths. All differences wrap, so any two moments are kept exactly.
 
 use super::columns::BLOCK;
-use super::leaf_bytes::{Leaf, LeafWriter};
+use super::leaf_bytes::{Leaf, LeafWriter, names_lines};
 use super::values::MOST_SHOWN;
 use crate::base::time::{Span, Timestamp};
 use crate::state::reader::Row;
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// The most numbers of a row besides its span.
 pub(super) const MOST_FIELDS: usize = 6;
@@ -42,6 +43,14 @@ pub trait StoredRow: Row {
     /// One of its numbers.
     #[doc(hidden)]
     fn field(&self, number: usize) -> u64;
+    /// How many states it can have whose time nodes add up.
+    #[doc(hidden)]
+    const STATES: usize = 0;
+    /// Its state, below [`StoredRow::STATES`].
+    #[doc(hidden)]
+    fn state(&self) -> usize {
+        0
+    }
     /// How many values of it the state history shows.
     #[doc(hidden)]
     const SHOWN: usize = 0;
@@ -83,8 +92,8 @@ fn difference(a: Timestamp, b: Timestamp) -> u64 {
 }
 
 impl Leaf {
-    /// The leaf of some rows; `first` has the positions of the rows that are the first of their line here, ascending.
-    pub fn encode<R: StoredRow>(rows: &[R], first: impl IntoIterator<Item = usize>) -> Leaf {
+    /// The leaf of some rows; `parts` has the line and the position of the first row of each part, ascending.
+    pub fn encode<R: StoredRow>(rows: &[R], parts: impl Iterator<Item = (u32, usize)> + Clone) -> Leaf {
         let base = rows.iter().map(|row| row.span().end).min().unwrap_or_default();
         let leaf = LeafWriter::new(R::FAMILY, base, rows.len());
         let mut columns = LeafColumns { rows, leaf, numbers: Vec::new() };
@@ -93,7 +102,8 @@ impl Leaf {
             Extent::Instant => columns.leaf.append(&[]),
             Extent::Length => columns.append(|row| difference(row.span().end, row.span().start)),
             Extent::Follows => {
-                let (mut first, mut at, mut before) = (first.into_iter().peekable(), 0, Timestamp::ZERO);
+                let mut first = parts.clone().map(|(_, first)| first).peekable();
+                let (mut at, mut before) = (0, Timestamp::ZERO);
                 columns.append(|row| {
                     let from = std::mem::replace(&mut before, row.span().end);
                     at += 1;
@@ -104,7 +114,88 @@ impl Leaf {
         for number in 0..R::FIELDS {
             columns.append(|row| row.field(number));
         }
-        columns.leaf.finish()
+        let LeafColumns { mut leaf, mut numbers, .. } = columns;
+        if names_lines(R::FAMILY) {
+            let mut append = |number: &dyn Fn((u32, usize)) -> u64| {
+                numbers.clear();
+                numbers.extend(parts.clone().map(number));
+                leaf.append_items(&numbers);
+            };
+            // One larger, so that each takes a byte.
+            append(&|(line, _)| u64::from(line) + 1);
+            append(&|(_, first)| first as u64);
+            if R::EXTENT == Extent::Follows {
+                append(&|(_, first)| rows.get(first).map_or(0, |row| difference(row.span().end, row.span().start)));
+            }
+        }
+        leaf.finish()
+    }
+
+    /// A number of a part, whose columns are behind those of the rows.
+    #[inline(always)]
+    fn of_part<R: StoredRow>(&self, column: usize, part: usize) -> u64 {
+        let column = self.columns.get(SPAN_COLUMNS + R::FIELDS + column);
+        column.map_or(0, |column| column.get(&self.bytes, part))
+    }
+
+    /// The line of a part.
+    #[inline(always)]
+    pub fn line_of<R: StoredRow>(&self, part: usize) -> u32 {
+        (self.of_part::<R>(0, part) as u32).wrapping_sub(1)
+    }
+
+    /// The position of the first row of a part; the number of rows for the part behind the last.
+    #[inline(always)]
+    fn first_of<R: StoredRow>(&self, part: usize) -> usize {
+        if part < self.items() { self.of_part::<R>(1, part) as usize } else { self.rows() }
+    }
+
+    /// True where it has these parts, each with its line and the position of its first row.
+    pub fn names<R: StoredRow>(&self, parts: impl ExactSizeIterator<Item = (u32, usize)>) -> bool {
+        !names_lines(R::FAMILY)
+            || parts.len() == self.items()
+                && parts.enumerate().all(|(at, part)| part == (self.line_of::<R>(at), self.first_of::<R>(at)))
+    }
+
+    /// The spans of the rows of some lines, with the line and the position of each.
+    pub fn each_span<R: StoredRow>(&self, lines: &Range<u32>, mut each: impl FnMut(u32, usize, Span)) {
+        let (mut low, mut high) = (0, self.items());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.line_of::<R>(middle) < lines.start {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let (mut part, mut row) = (low, self.first_of::<R>(low));
+        let (mut line, mut next, mut end) = (0, row, Timestamp::ZERO);
+        let (mut ends, mut extents) = ([0; BLOCK], [0; BLOCK]);
+        let [end_column, extent_column, ..] = &self.columns;
+        while row < self.rows() {
+            end_column.fill(&self.bytes, row, &mut ends);
+            extent_column.fill(&self.bytes, row, &mut extents);
+            for (of_end, extent) in ends.iter().zip(&extents).take(self.rows() - row) {
+                let mut start = end.wrapping_add(*extent);
+                end = self.base.wrapping_add(*of_end);
+                if row == next {
+                    line = self.line_of::<R>(part);
+                    if line >= lines.end {
+                        return;
+                    }
+                    start = end.wrapping_add(self.of_part::<R>(2, part).wrapping_neg());
+                    part += 1;
+                    next = self.first_of::<R>(part);
+                }
+                let start = match R::EXTENT {
+                    Extent::Follows => start,
+                    Extent::Length => end.wrapping_add(extent.wrapping_neg()),
+                    Extent::Instant => end,
+                };
+                each(line, row, Span { start, end });
+                row += 1;
+            }
+        }
     }
 
     /// The end of a row.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0  version (1)   family   number of columns   0
-//!  4  bytes of the block (32 bits)      8  rows (32 bits)      12  items (32 bits; fields of all marks)
+//!  4  bytes of the block (32 bits)      8  rows (32 bits)      12  items (32 bits; parts of lines, or fields of all marks)
 //! 16  base: the moment from which ends count (64 bits)
 //! 24  for each column: offset in the block (32 bits), words of its bitmap (16 bits), bytes of a number, 0
 //!     the columns (`super::columns`)
@@ -20,7 +20,7 @@ use crate::state::questions::Family;
 use std::sync::Arc;
 
 /// The version of the layout.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Bytes before the list of columns.
 const HEADER: usize = 24;
 /// Bytes of a column in the list.
@@ -80,21 +80,32 @@ pub(super) struct LeafWriter {
 
 /// Number of columns of a family.
 fn columns_of(family: Family) -> usize {
-    match family {
+    let of_rows = match family {
         Family::Segments | Family::Calls | Family::Samples => 6,
         Family::Services => 5,
         Family::Counters => 4,
         Family::Runs | Family::Faults | Family::Stacks => 3,
-        Family::Requests => 8,
-        Family::Marks => 10,
+        Family::Requests | Family::Marks => 8,
         // No rows of these are stored.
         Family::Names => 0,
+    };
+    of_rows + item_columns(family)
+}
+
+/// Columns with a number for each item, not for each row: the last ones of the family. Items are the fields of marks,
+/// and the parts of lines.
+fn item_columns(family: Family) -> usize {
+    match family {
+        Family::Segments => 3,
+        Family::Calls | Family::Samples | Family::Services | Family::Faults | Family::Marks => 2,
+        _ => 0,
     }
 }
 
-/// Columns with a number for each item, not for each row: the last ones of the family.
-fn item_columns(family: Family) -> usize {
-    if family == Family::Marks { 2 } else { 0 }
+/// True for families whose leaves name the lines of their parts, so that all lines can be asked at once. Lines of
+/// others get their numbers when the last leaf is sealed.
+pub(super) fn names_lines(family: Family) -> bool {
+    item_columns(family) > 0 && family != Family::Marks
 }
 
 impl LeafWriter {
@@ -187,7 +198,25 @@ impl Leaf {
             let read = array(&leaf.bytes, place).ok_or(LeafError::Length)?;
             *column = PackedColumn::from_bytes(read, &leaf.bytes, from..data, count).ok_or(LeafError::Column(at))?;
         }
+        if names_lines(family) && !leaf.has_parts(known - item_columns(family)) {
+            return Err(LeafError::Header);
+        }
         Ok(leaf)
+    }
+
+    /// True where the parts that its columns from `from` on name are those of all rows: their lines and the positions of
+    /// their first rows ascend.
+    fn has_parts(&self, from: usize) -> bool {
+        let Some([lines, first, ..]) = self.columns.get(from..) else { return false };
+        let ascends = |column: &PackedColumn| {
+            let mut numbers = (0..self.items()).map(|part| column.get(&self.bytes, part));
+            let mut before = numbers.next();
+            numbers.all(|number| before.replace(number).is_none_or(|before| before < number))
+        };
+        let last = self.items().checked_sub(1).map(|last| first.get(&self.bytes, last));
+        let fits = last.map_or(self.rows == 0, |last| last < u64::from(self.rows));
+        let begins = self.items == 0 || first.get(&self.bytes, 0) == 0 && lines.get(&self.bytes, 0) > 0;
+        fits && begins && ascends(lines) && ascends(first)
     }
 
     /// The block.

@@ -14,6 +14,8 @@
 //! - [`leaf_bytes`]: the bytes of a leaf, with header and checksum
 //! - [`leaf`]: the rows of one leaf
 //! - [`leaves`]: the leaves of a store, in memory or in a pool
+//! - [`nodes`]: the R-SHT above the leaves
+//! - `across`: questions about many lines at once
 //! - [`pool`]: leaves in memory as far as a budget goes, the others in a file
 //! - [`rows`]: how the rows of each family become columns
 //! - [`parts`]: a line as parts of leaves
@@ -29,6 +31,7 @@
 //!
 //! Cost: 6 to 12 bytes a row, 24 for each part; reading a row takes some 20 ns. ALGORITHMS.md 8.11.
 
+mod across;
 pub(super) mod builder;
 mod columns;
 pub(super) mod counters;
@@ -37,6 +40,7 @@ pub(super) mod leaf;
 pub(super) mod leaf_bytes;
 pub(super) mod leaves;
 pub(super) mod marks;
+pub(super) mod nodes;
 pub(super) mod parts;
 pub(super) mod pool;
 mod rewrite;
@@ -46,6 +50,8 @@ mod shape;
 pub(super) mod values;
 pub(super) mod whole;
 
+#[cfg(test)]
+mod across_tests;
 #[cfg(test)]
 mod pool_tests;
 #[cfg(test)]

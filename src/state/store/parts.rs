@@ -7,6 +7,7 @@
 use super::leaf::{RowBlock, StoredRow};
 use super::leaf_bytes::Leaf;
 use super::leaves::{LeafPin, Leaves, NO_LEAVES};
+use super::nodes::Nodes;
 use super::pool::LeafPool;
 use super::values::PartValues;
 use crate::base::heap::{HeapSize, block};
@@ -47,6 +48,7 @@ impl LinePart {
 #[derive(Clone, Debug)]
 pub(in crate::state) struct LineStore<R> {
     pub(super) leaves: Leaves,
+    pub(super) nodes: Nodes,
     /// By line and position.
     pub(super) parts: Vec<LinePart>,
     /// By line: the position of its first part; then the number of parts.
@@ -56,13 +58,19 @@ pub(in crate::state) struct LineStore<R> {
 
 impl<R> Default for LineStore<R> {
     fn default() -> Self {
-        LineStore { leaves: Leaves::default(), parts: Vec::new(), lines: Vec::new(), family: PhantomData }
+        LineStore {
+            leaves: Leaves::default(),
+            nodes: Nodes::default(),
+            parts: Vec::new(),
+            lines: Vec::new(),
+            family: PhantomData,
+        }
     }
 }
 
 impl<R> HeapSize for LineStore<R> {
     fn heap_bytes(&self) -> usize {
-        self.leaves.heap_bytes() + block(&self.parts) + block(&self.lines)
+        self.leaves.heap_bytes() + self.nodes.heap_bytes() + block(&self.parts) + block(&self.lines)
     }
 }
 
@@ -84,6 +92,11 @@ impl<R: StoredRow> LineStore<R> {
 
     pub fn leaves(&self) -> &Leaves {
         &self.leaves
+    }
+
+    /// The nodes above the leaves.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
     }
 
     /// The parts of all lines, by line and position.

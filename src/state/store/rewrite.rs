@@ -1,12 +1,13 @@
 //! Rows that change after they were sealed.
 //!
 //! In: places of rows, and what becomes of each. Starts stay, since they order a line and find its parts; so do ends in
-//! families that show values, whose parts know which rows touch. Out: their leaves are encoded anew, and what is known
+//! families that show values, whose parts know which rows touch. Out: their leaves and the nodes above are made anew, and what is known
 //! of the values of their parts, and of the parts behind these. Cost: the leaves that change, the list of parts, and
 //! the leaves of neighbours where the first or last row of a part shows another value than before.
 
 use super::leaf::StoredRow;
 use super::leaf_bytes::Leaf;
+use super::nodes::{LeafNode, Nodes};
 use super::parts::{LinePart, LineStore, LineView, RowPlace};
 use super::values::{MOST_SHOWN, of_rows, shown};
 use std::marker::PhantomData;
@@ -37,14 +38,16 @@ impl<R: StoredRow> LineStore<R> {
         let mut by_leaf: Vec<u32> = (0..self.parts.len() as u32).collect();
         by_leaf.sort_unstable_by_key(|at| self.parts.get(*at as usize).map(|part| (part.leaf, part.first)));
         let mut joining: Vec<Range<usize>> = Vec::new();
+        let mut nodes = self.nodes.leaves();
         for changes in wanted.chunk_by(|a, b| a.0 == b.0) {
             let Some(leaf) = changes.first().map(|(leaf, ..)| *leaf) else { continue };
             let leaf_of = |at: &u32| self.parts.get(*at as usize).map_or(u32::MAX, |part| part.leaf);
             let from = by_leaf.partition_point(|at| leaf_of(at) < leaf);
             let until = by_leaf.partition_point(|at| leaf_of(at) <= leaf);
-            let changed = self.rewrite_leaf(by_leaf.get(from..until).unwrap_or(&[]), changes, &mut change);
+            let changed = self.rewrite_leaf(by_leaf.get(from..until).unwrap_or(&[]), changes, &mut change, &mut nodes);
             joining.extend(changed.into_iter().map(|at| self.may_join(at)));
         }
+        self.nodes = Nodes::of(nodes);
         let mut joining: Vec<usize> = joining.into_iter().flatten().collect();
         joining.sort_unstable();
         joining.dedup();
@@ -57,6 +60,7 @@ impl<R: StoredRow> LineStore<R> {
         parts: &[u32],
         changes: &[Change],
         change: &mut impl FnMut(usize, &mut R),
+        nodes: &mut [LeafNode],
     ) -> Vec<usize> {
         let own: Vec<LinePart> = parts.iter().filter_map(|at| self.parts.get(*at as usize)).copied().collect();
         let views = own.chunks(1).map(|part| LineView { leaves: &self.leaves, parts: part, family: PhantomData });
@@ -83,8 +87,13 @@ impl<R: StoredRow> LineStore<R> {
             }
         }
         let Some(leaf) = own.first().map(|part| part.leaf) else { return other };
-        let changed = Leaf::encode(&all, own.iter().map(|part| usize::from(part.first)));
+        let lines = parts.iter().map(|at| self.lines.partition_point(|from| from <= at).saturating_sub(1) as u32);
+        let named = lines.zip(own.iter().map(|part| usize::from(part.first)));
+        let (changed, node) = (Leaf::encode(&all, named.clone()), LeafNode::new(leaf, &all, named));
         self.leaves.replace(leaf as usize, changed, R::FAMILY);
+        if let Some(place) = nodes.get_mut(leaf as usize) {
+            *place = node;
+        }
         other
     }
 

@@ -48,6 +48,12 @@ impl StoredRow for Segment {
     const EXTENT: Extent = Extent::Follows;
     const FIELDS: usize = 4;
     const SHOWN: usize = 2;
+    const STATES: usize = SegmentKind::ALL.len();
+
+    #[inline(always)]
+    fn state(&self) -> usize {
+        self.kind as usize
+    }
 
     /// State and CPU.
     #[inline(always)]

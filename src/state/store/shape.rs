@@ -7,6 +7,7 @@ use super::families::RowStores;
 use super::leaf::StoredRow;
 use super::leaves::Leaves;
 use super::parts::LineStore;
+use crate::base::heap::HeapSize;
 use crate::model::stored::{StoredFamily, StoredRows};
 use crate::state::questions::Family;
 
@@ -22,9 +23,9 @@ fn of_family<R: StoredRow>(store: &LineStore<R>) -> StoredFamily {
         lines: lines as u64,
         rows: store.parts().iter().map(|part| u64::from(part.rows)).sum(),
         leaves: store.leaves().len() as u64,
-        levels: if store.is_empty() { 0 } else { 2 },
+        levels: store.nodes().levels() as u64,
         bytes: leaf_bytes(store.leaves()),
-        index_bytes: (size_of_val(store.parts()) + size_of_val(store.lines())) as u64,
+        index_bytes: (size_of_val(store.parts()) + size_of_val(store.lines()) + store.nodes().heap_bytes()) as u64,
     }
 }
 

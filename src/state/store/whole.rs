@@ -7,6 +7,7 @@
 use super::leaf::StoredRow;
 use super::leaf_bytes::{Leaf, LeafError};
 use super::leaves::{LeafHandle, Leaves};
+use super::nodes::{LeafNode, Nodes};
 use super::parts::{LinePart, LineStore};
 use super::values::PartValues;
 use std::marker::PhantomData;
@@ -31,6 +32,9 @@ pub(in crate::state) enum StoreError {
     /// The parts of a leaf are not its rows.
     #[error("the parts of leaf {0} are not its rows")]
     Rows(usize),
+    /// The bounds of a node, what it adds up, or a lifted row is wrong.
+    #[error("the nodes above its leaves are not those of its rows")]
+    Nodes,
     /// What is known of the values of a part is not so.
     #[error("what is known of the values of part {0} is not what its rows show")]
     Values(usize),
@@ -41,18 +45,23 @@ impl<R: StoredRow> LineStore<R> {
     /// to one part, and the parts of a line follow each other.
     pub fn from_parts(leaves: Vec<Leaf>, parts: Vec<LinePart>, lines: Vec<u32>) -> Result<Self, StoreError> {
         check_lists(leaves.iter().map(Leaf::rows), &parts, &lines)?;
-        Ok(LineStore { leaves: Leaves::Here(leaves), parts, lines, family: PhantomData })
+        let (leaves, nodes) = (Leaves::Here(leaves), Nodes::default());
+        let mut store = LineStore { leaves, nodes, parts, lines, family: PhantomData };
+        store.nodes = store.made_nodes();
+        Ok(store)
     }
 
-    /// The same for leaves that have as many rows as `rows` says, and are looked at when they are read.
+    /// The store of leaves that have as many rows as `rows` says, and are looked at when they are read, as the nodes
+    /// above them are.
     pub fn from_kept(
         leaves: Leaves,
+        nodes: Nodes,
         rows: impl ExactSizeIterator<Item = usize>,
         parts: Vec<LinePart>,
         lines: Vec<u32>,
     ) -> Result<Self, StoreError> {
         check_lists(rows, &parts, &lines)?;
-        Ok(LineStore { leaves, parts, lines, family: PhantomData })
+        Ok(LineStore { leaves, nodes, parts, lines, family: PhantomData })
     }
 
     /// What does not hold of the store (`--check`): it is made again of the bytes of its leaves and of its lists.
@@ -63,12 +72,51 @@ impl<R: StoredRow> LineStore<R> {
         };
         let leaves = self.leaves().iter().enumerate().map(read).collect::<Result<_, _>>()?;
         let again = LineStore::<R>::from_parts(leaves, self.parts().to_vec(), self.lines().to_vec())?;
+        if self.nodes != again.nodes {
+            return Err(StoreError::Nodes);
+        }
+        if let Some(leaf) = again.unnamed() {
+            return Err(StoreError::Rows(leaf));
+        }
         // Parts of which nothing is known are right.
         let fits = |(part, made): (&LinePart, PartValues)| {
             part.values.iter().zip(made).all(|(value, made)| !value.is_sure() || *value == made)
         };
         let wrong = self.parts().iter().zip(again.values(tid)).position(|both| !fits(both));
         wrong.map_or(Ok(()), |part| Err(StoreError::Values(part)))
+    }
+
+    /// The parts by leaf and position, with their lines.
+    fn parts_by_leaf(&self) -> Vec<(u32, &LinePart)> {
+        let line = |(line, ends): (u32, &[u32])| {
+            let [from, to] = [0, 1].map(|at| ends.get(at).map_or(0, |end| *end as usize));
+            self.parts.get(from..to).unwrap_or(&[]).iter().map(move |part| (line, part))
+        };
+        let mut parts: Vec<(u32, &LinePart)> = (0..).zip(self.lines.windows(2)).flat_map(line).collect();
+        parts.sort_unstable_by_key(|(_, part)| (part.leaf, part.first));
+        parts
+    }
+
+    /// The nodes of the rows in the leaves.
+    fn made_nodes(&self) -> Nodes {
+        let all = self.parts_by_leaf();
+        let mut rest = all.as_slice();
+        Nodes::of((0..self.leaves.len() as u32).map(|leaf| {
+            let (own, others) = rest.split_at(rest.partition_point(|(_, part)| part.leaf <= leaf));
+            rest = others;
+            let rows: Vec<R> = own.iter().flat_map(|(_, part)| self.rows_of(part)).collect();
+            LeafNode::new(leaf, &rows, own.iter().map(|(line, part)| (*line, usize::from(part.first))))
+        }))
+    }
+
+    /// The first leaf that does not name the lines of its parts.
+    fn unnamed(&self) -> Option<usize> {
+        let all = self.parts_by_leaf();
+        let mut of_leaf = all.chunk_by(|(_, a), (_, b)| a.leaf == b.leaf).peekable();
+        self.leaves.iter().enumerate().position(|(at, leaf)| {
+            let own = of_leaf.next_if(|own| own.first().is_some_and(|(_, part)| part.leaf as usize == at));
+            !leaf.names::<R>(own.unwrap_or(&[]).iter().map(|(line, part)| (*line, usize::from(part.first))))
+        })
     }
 }
 

@@ -8,21 +8,11 @@
 //! An unknown value has no interval: it is never stored, neither before or after an attribute's life nor in between. A
 //! query for an instant without an interval returns unknown.
 
-use crate::base::names::NameId;
-use crate::base::time::{Span, Timestamp};
-use crate::state::attributes::AttributeId;
 use std::cmp::Ordering;
-
-/// The value of an attribute. (An unknown value has no interval, so there is no variant for it.)
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum StateValue {
-    /// A state from the history's list of state names.
-    Code(u16),
-    /// A number.
-    Int(i64),
-    /// A text in the history's table.
-    Text(NameId),
-}
+use whyslow::parts::base::names::NameId;
+use whyslow::parts::base::time::{Span, Timestamp};
+use whyslow::parts::state::attributes::AttributeId;
+pub use whyslow::parts::state::history::StateValue;
 
 /// One attribute, one span, one value. Ordered by attribute, then time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,14 +86,6 @@ impl Default for Run {
 }
 
 impl Run {
-    /// The largest number of intervals of one history: positions of nodes and in side lists have 30 bits.
-    pub(super) const MOST: usize = 1 << 30;
-
-    /// An empty run with capacity for so many intervals.
-    pub fn with_capacity(intervals: usize) -> Self {
-        Run { items: Vec::with_capacity(intervals), ..Run::default() }
-    }
-
     /// Add an interval. An empty one is not kept.
     pub fn push(&mut self, attribute: AttributeId, span: Span, value: StateValue) {
         if span.is_empty() {
@@ -142,34 +124,6 @@ impl Run {
     fn set_aside(&mut self, value: StateValue) -> u32 {
         self.aside.push(value);
         ((self.aside.len() - 1) as u32) << 2 | ASIDE
-    }
-
-    /// Replace the ids of attributes and texts by those in the tables.
-    pub(super) fn renumber(&mut self, attributes: &[AttributeId], texts: &[NameId]) {
-        let attribute = |id: u32| attributes.get(id as usize).map_or(id, |new| new.raw());
-        let text = |id: u32| texts.get(id as usize).map_or(id, |new| new.raw());
-        self.attributes = 0;
-        for item in &mut self.items {
-            item.attribute = attribute(item.attribute);
-            self.attributes = self.attributes.max(item.attribute as usize + 1);
-            if item.value & 3 == TEXT {
-                item.value = text(item.value >> 2) << 2 | TEXT;
-            }
-        }
-        for value in &mut self.aside {
-            if let StateValue::Text(id) = value {
-                *id = NameId::from_raw(text(id.raw()));
-            }
-        }
-    }
-
-    /// Move the positions of values in the side list by `offset`.
-    pub(super) fn rebase(&mut self, offset: usize) {
-        for item in &mut self.items {
-            if item.value & 3 == ASIDE {
-                item.value += (offset as u32) << 2;
-            }
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! In: nodes in any order from a builder ([`Packing`]), children before parents. Out: a [`Tree`] in which the children
 //! of a node follow each other. So a parent needs no copy of its children's bounds: a search reads one short range of
-//! the table of bounds. The numbering depends on the shape alone, never on the order in which workers made the nodes.
+//! the table of bounds.
 //!
 //! Any node may hold intervals. The bulk build puts them into leaves only; other packings (the classic SHT and the
 //! eSHT of the benchmark) use inner nodes too, and the same searches work for all of them.
@@ -11,10 +11,8 @@
 //! for an instant outside needs no search.
 
 use super::columns::{Bounds, Columns};
-use crate::base::ctx::{Cancelled, Ctx};
-use crate::base::parallel::in_order;
-use crate::base::time::{Span, Timestamp};
-use crate::state::attributes::AttributeId;
+use whyslow::parts::base::time::{Span, Timestamp};
+use whyslow::parts::state::attributes::AttributeId;
 
 /// The sizes of a tree's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,14 +184,14 @@ impl Packing {
     }
 
     /// The tree over all R-trees.
-    pub(super) fn join_bands(self, mut roots: Vec<BandRoot>, shape: Shape, ctx: &Ctx) -> Result<Tree, Cancelled> {
+    pub(super) fn join_bands(self, mut roots: Vec<BandRoot>, shape: Shape) -> Tree {
         roots.sort_by_key(|root| {
             let bounds = self.bounds(root.node);
             (root.band, bounds.start, bounds.end, bounds.low)
         });
         let mut packing = self;
         let root = packing.above(roots.into_iter().map(|root| root.node).collect(), shape.fanout);
-        packing.seal(root, shape, ctx)
+        packing.seal(root, shape)
     }
 
     /// Add nodes above `nodes`, `fanout` under each, until there is one, which is returned; `None` without nodes. Low
@@ -227,7 +225,7 @@ impl Packing {
     }
 
     /// The tree below `root`; nodes that are not below it are left out.
-    pub fn seal(mut self, root: Option<u32>, shape: Shape, ctx: &Ctx) -> Result<Tree, Cancelled> {
+    pub fn seal(mut self, root: Option<u32>, shape: Shape) -> Tree {
         let mut order: Vec<u32> = root.into_iter().collect();
         let mut bounds = Vec::with_capacity(self.drafts.len());
         let mut nodes = Vec::with_capacity(self.drafts.len());
@@ -249,38 +247,23 @@ impl Packing {
         slabs.sort_unstable();
         let len = nodes.iter().map(|node| node.columns.len() as u64).sum();
         let mut tree = Tree { shape, bounds, nodes, slabs, lives: Vec::new(), len };
-        tree.lives = tree.find_lives(ctx)?;
-        Ok(tree)
+        tree.lives = tree.find_lives();
+        tree
     }
 }
 
 impl Tree {
-    /// The life of every attribute: each worker reads the nodes with one range of attributes, so that no two write to
-    /// the same place.
-    fn find_lives(&self, ctx: &Ctx) -> Result<Vec<Span>, Cancelled> {
-        if self.is_empty() {
-            return Ok(Vec::new());
-        }
-        let attributes = self.bounds.first().map_or(0, |root| root.high as usize + 1);
-        let stretch = attributes.div_ceil(8 * ctx.threads.max(1)).max(1 << 12);
-        let mut lives = Vec::with_capacity(attributes);
-        let make = |i: usize| {
-            let low = i * stretch;
-            let mut lives = vec![NEVER; stretch.min(attributes - low)];
-            let (low, high) = (low as u32, (low + lives.len() - 1) as u32);
-            for (bounds, node) in self.bounds.iter().zip(&self.nodes) {
-                if bounds.low > high || bounds.high < low {
-                    continue;
+    /// The life of every attribute.
+    fn find_lives(&self) -> Vec<Span> {
+        let attributes = self.bounds.first().filter(|_| !self.is_empty()).map_or(0, |root| root.high as usize + 1);
+        let mut lives = vec![NEVER; attributes];
+        for (bounds, node) in self.bounds.iter().zip(&self.nodes).filter(|(_, node)| node.columns.len() > 0) {
+            node.columns.lives(bounds.low, bounds.high, |attribute, life| {
+                if let Some(all) = lives.get_mut(attribute as usize) {
+                    *all = Span::new(all.start.min(life.start), all.end.max(life.end));
                 }
-                node.columns.lives(low, high, |attribute, life| {
-                    if let Some(all) = lives.get_mut((attribute - low) as usize) {
-                        *all = Span::new(all.start.min(life.start), all.end.max(life.end));
-                    }
-                });
-            }
-            lives
-        };
-        in_order(ctx, attributes.div_ceil(stretch), make, |_, mut part| lives.append(&mut part))?;
-        Ok(lives)
+            });
+        }
+        lives
     }
 }

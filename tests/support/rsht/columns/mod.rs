@@ -15,10 +15,10 @@ mod find;
 mod scan;
 
 use super::interval::{Interval, Packed, Run, StateValue};
-use crate::base::names::NameId;
-use crate::base::time::{Span, Timestamp};
-use crate::state::attributes::AttributeId;
 use std::sync::Arc;
+use whyslow::parts::base::names::NameId;
+use whyslow::parts::base::time::{Span, Timestamp};
+use whyslow::parts::state::attributes::AttributeId;
 
 /// Bytes after the last column, so that every element can be read as eight.
 const PADDING: usize = 8;

@@ -2,8 +2,8 @@
 //!
 //! [`Tree::at`] is the single query. [`Tree::search`] covers all others: an iterator over a list of nodes still to be
 //! read, each with the attributes and instants that its bounds contain. So a node is read at most once for any number
-//! of attributes and instants, and not before its intervals are requested; dropping the iterator (or cancelling it)
-//! ends the search. Intervals come node by node, in no order of time.
+//! of attributes and instants, and not before its intervals are requested; dropping the iterator ends the
+//! search. Intervals come node by node, in no order of time.
 //!
 //! Cost: single, about two nodes per level and band; all attributes, the nodes whose bounds contain the instant; a
 //! search over *k* attributes and *t* instants, at most every node once and at most *k t* single queries. ALGORITHMS.md
@@ -12,10 +12,9 @@
 use super::columns::Bounds;
 use super::interval::Interval;
 use super::tree::Tree;
-use crate::base::ctx::Cancel;
-use crate::base::time::{Span, Timestamp};
-use crate::state::attributes::AttributeId;
 use std::ops::Range;
+use whyslow::parts::base::time::{Span, Timestamp};
+use whyslow::parts::state::attributes::AttributeId;
 
 /// The attributes of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +103,6 @@ pub struct Search<'a> {
     tree: &'a Tree,
     which: Which,
     when: When,
-    cancel: Cancel,
     tasks: Vec<Task>,
     found: Vec<Interval>,
     given: usize,
@@ -133,19 +131,9 @@ impl Tree {
         None
     }
 
-    /// The intervals of `which` attributes `when`. The search ends early when `cancel` is raised, which the caller has
-    /// to check.
-    pub fn search(&self, which: Which, when: When, cancel: &Cancel) -> Search<'_> {
-        let mut search = Search {
-            tree: self,
-            which,
-            when,
-            cancel: cancel.clone(),
-            tasks: Vec::new(),
-            found: Vec::new(),
-            given: 0,
-            read: 0,
-        };
+    /// The intervals of `which` attributes `when`.
+    pub fn search(&self, which: Which, when: When) -> Search<'_> {
+        let mut search = Search { tree: self, which, when, tasks: Vec::new(), found: Vec::new(), given: 0, read: 0 };
         let attributes = match &search.which.0 {
             AttributeSet::Range(..) => 0..1,
             AttributeSet::List(list) => 0..list.len() as u32,
@@ -177,9 +165,6 @@ impl Search<'_> {
     }
 
     fn next_task(&mut self) -> Option<Task> {
-        if self.cancel.is_cancelled() {
-            self.tasks.clear();
-        }
         self.tasks.pop()
     }
 

@@ -1,10 +1,10 @@
 //! Finds the intervals among some positions that meet a span, in blocks that compile to vector instructions.
 
+use super::super::interval::{Interval, StateValue};
 use super::{Column, Columns, ValueKind, ValueKinds, since, value};
-use crate::base::time::Span;
-use crate::state::attributes::AttributeId;
-use crate::state::history::interval::{Interval, StateValue};
 use std::ops::Range;
+use whyslow::parts::base::time::Span;
+use whyslow::parts::state::attributes::AttributeId;
 
 /// Intervals that a scan tests at a time.
 const BLOCK: usize = 64;

@@ -4,8 +4,8 @@
 //! are sorted by start *and* by end.
 
 use super::Columns;
-use crate::base::time::{Span, Timestamp};
 use std::ops::Range;
+use whyslow::parts::base::time::{Span, Timestamp};
 
 impl Columns {
     /// First position in `within` for which `before` is false; `before` is true up to some position and false after it.

@@ -1,13 +1,13 @@
-//! The invariants of the tree, one by one (ALGORITHMS.md 8.3), for tests and `--check`.
+//! The invariants of the tree, one by one (ALGORITHMS.md 8.3).
 //!
 //! In: a sealed tree. Out: the first invariant that does not hold, with its node. Cost: O(N log N), one copy of all
 //! intervals. The checks read the stored data alone and never use the functions by which searches skip nodes.
 
-use super::bulk::BANDS;
+use super::build::BANDS;
 use super::columns::Bounds;
 use super::interval::Interval;
 use super::tree::{Depth, Tree};
-use crate::base::time::Timestamp;
+use whyslow::parts::base::time::Timestamp;
 
 /// An invariant that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

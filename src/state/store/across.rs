@@ -1,0 +1,92 @@
+//! Questions about many lines at once, answered by the nodes above the leaves.
+//!
+//! In: a range of lines and a span. Out: the rows that meet it, each once, in no order; or the time in each state. Cost:
+//! the nodes and leaves that meet the span, whatever the number of lines: a search line by line costs a descent for
+//! each. Of states the leaves inside the span are not read: their nodes have the sums.
+
+use super::leaf::StoredRow;
+use super::leaves::LeafPin;
+use super::nodes::{NodeBounds, Step, meets};
+use super::parts::LineStore;
+use crate::base::time::Span;
+use std::ops::Range;
+
+impl<R: StoredRow> LineStore<R> {
+    /// The rows of some lines that meet a span, those without length where they are inside.
+    pub fn meeting(&self, lines: Range<u32>, span: Span, mut each: impl FnMut(u32, R)) {
+        let mut pin = LeafPin::default();
+        self.nodes.search(
+            lines.clone(),
+            span,
+            |_| false,
+            |step| match step {
+                Step::Inside(_) => {}
+                Step::Lifted(row) => {
+                    if let Some(leaf) = self.leaves.get(row.leaf, &mut pin) {
+                        each(row.line, leaf.get(row.row.into(), row.span.start));
+                    }
+                }
+                Step::Leaf(leaf) => self.meeting_in_leaf(leaf, &lines, span, &mut pin, &mut each),
+            },
+        );
+    }
+
+    /// Those of a leaf that are not lifted.
+    fn meeting_in_leaf(
+        &self,
+        leaf: u32,
+        lines: &Range<u32>,
+        span: Span,
+        pin: &mut LeafPin,
+        each: &mut impl FnMut(u32, R),
+    ) {
+        let Some((begin, leaf)) =
+            self.nodes.bounds(leaf).map(|bounds| bounds.span.start).zip(self.leaves.get(leaf, pin))
+        else {
+            return;
+        };
+        leaf.each_span::<R>(lines, |line, row, of| {
+            if of.start >= begin && meets(of, span) {
+                each(line, leaf.get(row, of.start));
+            }
+        });
+    }
+
+    /// The nanoseconds in each state of the rows that meet a span, inside it, of lines for which `is_wanted`; `others`
+    /// says whether there are other lines between two bounds.
+    pub fn times(
+        &self,
+        span: Span,
+        is_wanted: impl Fn(u32) -> bool,
+        others: impl Fn(&NodeBounds) -> bool,
+        times: &mut [u64],
+    ) {
+        let mut pin = LeafPin::default();
+        let all = 0..u32::MAX;
+        let add = |times: &mut [u64], row: &R| {
+            let inside = row.span().clip(span);
+            if let Some(time) = times.get_mut(row.state()).filter(|_| !inside.is_empty()) {
+                *time += inside.end.abs_diff(inside.start);
+            }
+        };
+        self.nodes.search(
+            all.clone(),
+            span,
+            |bounds| !others(bounds),
+            |step| match step {
+                Step::Inside(of) => times.iter_mut().zip(of).for_each(|(time, of)| *time += of),
+                Step::Lifted(row) if is_wanted(row.line) => {
+                    if let Some(leaf) = self.leaves.get(row.leaf, &mut pin) {
+                        add(times, &leaf.get(row.row.into(), row.span.start));
+                    }
+                }
+                Step::Lifted(_) => {}
+                Step::Leaf(leaf) => self.meeting_in_leaf(leaf, &all, span, &mut pin, &mut |line, row: R| {
+                    if is_wanted(line) {
+                        add(times, &row);
+                    }
+                }),
+            },
+        );
+    }
+}
