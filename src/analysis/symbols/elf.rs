@@ -3,14 +3,14 @@
 //! In: the file (and its separate debug file) and addresses as the file counts them. Out, per address: the functions
 //! there, outermost first. DWARF gives inlined functions; the symbol tables give the rest, but only within the
 //! symbol's size: beyond it, the nearest name before an address is usually wrong. Where no symbol covers the address,
-//! the unwind table still gives the begin of the function. Opening a file costs its symbol tables and DWARF unit
-//! headers; each address one search. Everything is read through bounds-checked readers; a section that claims to
-//! unpack into far more than it holds is not unpacked.
+//! the unwind table still gives the begin of the function. Opening a file costs its symbol tables and what
+//! [`super::dwarf`] reads; each address one search. Everything is read through bounds-checked readers; a section that
+//! claims to unpack into far more than it holds is not unpacked.
 
-use super::sections::{Reader, Sections, UnpackedSections};
+use super::dwarf::functions_at;
+use super::sections::{Sections, UnpackedSections};
 use crate::base::demangle::demangle;
 use crate::base::mapped::open_regular;
-use addr2line::Context;
 use gimli::{BaseAddresses, RunTimeEndian, UnwindSection};
 use object::read::ReadCache;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionFlags, SectionKind, SegmentFlags, SymbolKind};
@@ -233,7 +233,13 @@ fn found(
     let symbols = Symbols::of([Some(&elf), debug_elf.as_ref()]);
     let named = debug_elf.as_ref().unwrap_or(&elf);
     let sections = Sections::of(named, unpacked);
-    let dwarf = sections.dwarf().and_then(|dwarf| Context::from_dwarf(dwarf).ok());
+    let is_named = |address: &u64| symbols.in_code(*address) && !symbols.in_jump_table(*address);
+    let own = addresses.iter().map(|address| address.wrapping_add(shift_of(*address))).filter(is_named);
+    let own: Vec<u64> = own.collect();
+    let by_dwarf: BTreeMap<u64, Vec<String>> = match sections.dwarf() {
+        Some(dwarf) => own.iter().copied().zip(functions_at(&dwarf, &own)).collect(),
+        None => BTreeMap::new(),
+    };
     let mut starts = None;
     let place = |address: &u64| {
         let shift = shift_of(*address);
@@ -244,7 +250,7 @@ fn found(
         if symbols.in_jump_table(address) {
             return SymbolsAt::JumpTable;
         }
-        let mut names = dwarf.as_ref().map_or_else(Vec::new, |d| functions(d, address));
+        let mut names = by_dwarf.get(&address).cloned().unwrap_or_default();
         if let Some(name) = symbols.at(address).map(demangle) {
             // DWARF may have only the function's bare name, without its module or class.
             match names.first_mut() {
@@ -262,18 +268,6 @@ fn found(
         }
     };
     addresses.iter().map(place).collect()
-}
-
-/// Functions at an address by DWARF, outermost first.
-fn functions(dwarf: &Context<Reader<'_>>, address: u64) -> Vec<String> {
-    let Ok(mut frames) = dwarf.find_frames(address).skip_all_loads() else { return Vec::new() };
-    let mut names = Vec::new();
-    while let Ok(Some(frame)) = frames.next() {
-        let Some(name) = frame.function.as_ref().and_then(|f| f.raw_name().ok().map(|n| demangle(&n))) else { break };
-        names.push(name);
-    }
-    names.reverse();
-    names
 }
 
 struct Symbol<'a> {

@@ -15,6 +15,7 @@
 
 pub mod cache;
 pub mod compiled;
+mod dwarf;
 pub mod elf;
 pub mod files;
 mod frames;

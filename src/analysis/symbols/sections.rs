@@ -17,19 +17,15 @@ pub(super) type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 /// A compressed section may be this many times larger than its bytes in the file.
 const UNPACKED: u64 = 64;
 
-/// The sections for inlined functions and their names. Line tables are among them: without them a unit is not read.
-const DWARF: [gimli::SectionId; 11] = [
+/// The sections for inlined functions and their names.
+const DWARF: [gimli::SectionId; 7] = [
     gimli::SectionId::DebugAbbrev,
     gimli::SectionId::DebugAddr,
-    gimli::SectionId::DebugAranges,
     gimli::SectionId::DebugInfo,
-    gimli::SectionId::DebugLine,
-    gimli::SectionId::DebugLineStr,
     gimli::SectionId::DebugRanges,
     gimli::SectionId::DebugRngLists,
     gimli::SectionId::DebugStr,
     gimli::SectionId::DebugStrOffsets,
-    gimli::SectionId::DebugTypes,
 ];
 
 /// Sections of one file that were compressed.
