@@ -219,3 +219,10 @@ impl BinGrid {
         BinGrid { step, repeat, count: bins.div_ceil(step) }
     }
 }
+
+/// The first line shown, so that line `at` of `count` is among the `shown`.
+pub fn first_shown(offset: usize, at: usize, shown: usize, count: usize) -> usize {
+    let shown = shown.max(1);
+    let offset = offset.min(at).max((at + 1).saturating_sub(shown));
+    offset.min(count.saturating_sub(shown))
+}

@@ -3,16 +3,10 @@
 //! Cost: the header is wrapped once; all else is arithmetic.
 
 use super::app::App;
-use super::frame::{
-    DETAILS_FROM, DETAILS_LINES, HistogramCells, ListLines, PaneArea, PathLines, ScreenFrame, TreeLines, footer_lines,
-    most_header_lines,
-};
+use super::frame::{PaneArea, ScreenFrame, footer_lines, most_header_lines};
 use super::header;
-use super::layers::details;
 use super::pane::Pane;
-use super::report::streams;
-use super::theme::StyleScope;
-use super::widget::page::{StyledLine, plain};
+use super::panes;
 use ratatui::layout::Rect;
 
 /// From this width on two panes are side by side.
@@ -23,36 +17,10 @@ pub fn frame(app: &App) -> ScreenFrame {
     let header_lines = header::lines(app, usize::from(app.size.0));
     let mut frame = rectangles(app, header_lines.len());
     frame.header_lines = header_lines;
-    frame.tree = TreeLines::new(frame.inside(Pane::Tree).height, app.causes().len());
-    frame.tree_details = tree_details(app, &frame);
-    let counts = app.counts.as_ref();
-    frame.histograms = HistogramCells::new(
-        frame.inside(Pane::Histograms),
-        counts.map_or(0, |c| c.rows.len()),
-        counts.is_some_and(|c| !c.constant.is_empty()),
-    );
-    frame.list = ListLines::new(frame.inside(Pane::Anomalies).height);
-    let path = app.patterns.selected().and_then(|(report, at)| report.anomalies.paths.get(at));
-    frame.path = PathLines::new(
-        frame.inside(Pane::Path).height,
-        path.map_or(0, |p| streams(p).len()),
-        path.map_or(0, |p| p.steps.len()),
-    );
-    frame
-}
-
-/// The details below the rows of the tree, if there is room.
-fn tree_details(app: &App, frame: &ScreenFrame) -> Vec<StyledLine> {
-    let (inside, most) = (frame.inside(Pane::Tree), usize::from(DETAILS_LINES) - 1);
-    let is_shown = frame.panes.iter().any(|shown| shown.pane == Pane::Tree && shown.area.width >= DETAILS_FROM);
-    let left = frame.tree.rows.saturating_sub(app.tree.rows.visible.len());
-    let Some(beside) = app.beside.as_ref().filter(|_| is_shown && left > most + 1) else { return Vec::new() };
-    let mut lines = details::place(app, &beside.details, usize::from(inside.width).saturating_sub(2));
-    if lines.len() > most {
-        lines.truncate(most - 1);
-        lines.push(plain(StyleScope::Dim, "… i: all"));
+    for pane in Pane::ALL {
+        panes::view(pane).lay_out(app, &mut frame);
     }
-    lines
+    frame
 }
 
 /// The parts of the screen, for a header that needs so many lines.

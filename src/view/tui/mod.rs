@@ -12,8 +12,9 @@
 //!                                         screen::draw(&App) -> Buffer -> paint: fewest bytes -> terminal
 //! ```
 //!
-//! [`actions`] has the keys, `header` its text, `layers/` the dialogs, `screen/` the drawing of header, panes and footer,
-//! `widget/` what several of them draw with, [`theme`] the colours. No two files use each other (`tests/layers.rs`).
+//! [`actions`] has the keys, `header` the text above the panes, [`panes`] and [`layers`] a file for each pane and each
+//! dialog, `widget/` what several of them draw with, [`theme`] the colours. No two files use each other
+//! (`tests/layers.rs`).
 
 pub mod actions;
 pub mod app;

@@ -2,19 +2,18 @@
 
 use super::menu::{Choice, Menu, MenuItem};
 use super::prompt::{Prompt, PromptPurpose};
-use crate::base::clean;
 use crate::base::time::Timestamp;
 use crate::model::root_cause::CausedDelay;
 use crate::view::tui::app::{App, LayerResponse};
 use crate::view::tui::bookmarks::{Bookmark, BookmarkPlace};
-use crate::view::tui::details::cause_node;
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::pane::Pane;
-use crate::view::tui::panes::tree::state::Cursor;
+use crate::view::tui::panes;
+use crate::view::tui::panes::tree::{go_to, remember_node};
 use crate::view::tui::sources::RootCauseRow;
-use crate::view::tui::tree::{TreeItem, ancestry, find_path};
+use crate::view::tui::tree::find_path;
 use crate::view::tui::update::patterns::show;
-use crate::view::tui::update::tree::{go_to, remember_node};
+
 use crate::view::words;
 
 /// A bookmark, by its position.
@@ -29,7 +28,7 @@ impl Choice for BookmarkPosition {
 
 /// Ask for the note on the item under the cursor; one that exists is the first text.
 pub fn ask(app: &mut App) {
-    let Some(place) = under_cursor(app) else {
+    let Some(place) = panes::view(app.pane).place(app) else {
         let is_inverted = app.pane == Pane::Tree && app.tree.inverted.is_some();
         return app.say(if is_inverted {
             "bookmarks lead to the tree with callers first; I: show it"
@@ -46,7 +45,7 @@ static NOTE: PromptPurpose =
 
 /// Keep the note that was typed; an empty one removes the bookmark.
 fn keep(app: &mut App, note: &str) {
-    let Some(place) = under_cursor(app) else { return };
+    let Some(place) = panes::view(app.pane).place(app) else { return };
     let task = app.task().map(str::to_owned);
     let before = app.bookmarks.len();
     app.bookmarks.retain(|b| b.task != task || b.place != place);
@@ -129,41 +128,8 @@ fn go_to_anomaly(app: &mut App, start_ns: i64) -> bool {
         || app.patterns.list.go_to(RootCauseRow::Source(source))
 }
 
-/// The place of the item under the cursor.
-fn under_cursor(app: &App) -> Option<BookmarkPlace> {
-    match app.pane {
-        Pane::Tree => path_under_cursor(app).map(|path| BookmarkPlace::Context { path }),
-        Pane::Histograms => app.histogram_row().map(|row| BookmarkPlace::Metric { metric: words::metric(&row.metric) }),
-        Pane::Anomalies | Pane::Path => {
-            let found = app.patterns.found.as_ref()?;
-            let row = app.patterns.list.here()?;
-            let (source, occurrence) = (row.source(found)?, row.occurrence(found)?);
-            Some(BookmarkPlace::Anomaly {
-                start_ns: occurrence.span.start.since(Timestamp::ZERO),
-                place: clean::text(&format!("{} {}", source.name, source.what)).into_owned(),
-            })
-        }
-    }
-}
-
 /// The note on a place of the current task.
 fn note_on<'a>(app: &'a App, place: &BookmarkPlace) -> Option<&'a str> {
     let task = app.task();
     app.bookmarks.iter().find(|b| b.task.as_deref() == task && b.place == *place).map(|b| b.note.as_str())
-}
-
-/// The frames from the root to the node under the cursor of the tree pane: a row's, or a cause's.
-fn path_under_cursor(app: &App) -> Option<Vec<String>> {
-    let (model, comparison) = app.compared_executions()?;
-    let node = match app.tree.cursor {
-        Cursor::Cause(at) => cause_node(&model, &comparison, comparison.causes.get(at)?)?,
-        Cursor::Row(_) if app.tree.inverted.is_some() => return None,
-        Cursor::Row(row) => match app.tree.rows.visible.get(row)? {
-            TreeItem::Node(at) => *at,
-            TreeItem::Small(_) => return None,
-        },
-    };
-    let contexts = ancestry(&comparison.tree, node);
-    let frame = |at: &u32| comparison.tree.nodes.get(*at as usize).map(|n| words::frame(&model, n.context));
-    contexts.iter().map(frame).collect()
 }

@@ -4,12 +4,11 @@ use super::page::PageContent;
 use crate::base::figure;
 use crate::base::time::Timestamp;
 use crate::compare::{Cause, Comparison, Group, share_of_group};
-use crate::model::Model;
 use crate::model::metric::Unit;
 use crate::view::tui::actions::Action;
 use crate::view::tui::app::App;
 use crate::view::tui::counts::HistogramRow;
-use crate::view::tui::details::{self, Details, SampleExecution, SampleSearch, StackRow};
+use crate::view::tui::details::{Details, SampleExecution, StackRow};
 use crate::view::tui::theme::{StyleScope, Theme};
 use crate::view::tui::tree::TreeDirection;
 use crate::view::tui::widget::page::{MARK, StyledLine, paragraph, plain};
@@ -38,27 +37,9 @@ impl PageContent for DetailsPage {
     }
 }
 
-/// Details of the node under the cursor of the tree that is shown.
-pub fn node_details(app: &App, model: &Model, comparison: &Comparison, search: SampleSearch) -> Option<Details> {
-    let (node, _) = app.node()?;
-    Some(match &app.tree.inverted {
-        Some(inverted) => details::of_inverted(model, comparison, &inverted.tree, node, search),
-        None => details::of_context(model, comparison, node, search),
-    })
-}
-
-/// Details of the selected range of the metric under the cursor.
-pub fn range_details(app: &App, model: &Model, comparison: &Comparison) -> Option<Details> {
-    let (grid, row) = app.bin_grid().zip(app.histogram_row())?;
-    let selected = app.histograms.selection.as_ref().filter(|s| s.metric == row.metric);
-    let bin = app.histograms.bin;
-    let bins = selected.map_or(bin..bin + grid.step, |s| s.bins(grid.step));
-    Some(details::of_range(model, comparison, row, bins.start..bins.end.min(row.bins.len())))
-}
-
 /// Its lines in this width; the sampled execution at position `example` is marked.
 fn lines(app: &App, details: &Details, example: usize, columns: usize) -> Vec<StyledLine> {
-    let mut lines = place(app, details, columns);
+    let mut lines = about(app, details, columns);
     match details {
         Details::Context { samples, .. } => {
             executions(app, Samples { samples, example }, "here", |v| figure::time(v as f64), &mut lines);
@@ -74,7 +55,7 @@ fn lines(app: &App, details: &Details, example: usize, columns: usize) -> Vec<St
 }
 
 /// The same without the sampled executions.
-pub fn place(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
+pub fn about(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     match details {
         Details::Context { cause, direction, path, threads, .. } => {

@@ -17,6 +17,5 @@ pub mod palette;
 pub mod prompt;
 pub mod quality;
 pub mod ranks;
-pub mod search;
 pub mod tasks;
 pub mod timeline;

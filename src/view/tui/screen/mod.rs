@@ -1,13 +1,8 @@
 //! The whole screen from the state: header, panes, footer, and dialogs. Nothing here changes any state or computes any
 //! layout: rectangles and wrapped texts are in [`App::frame`].
 
-pub mod anomalies;
-mod causes;
 pub mod footer;
 pub mod header;
-pub mod histograms;
-pub mod path;
-pub mod tree;
 
 use super::app::App;
 use super::canvas::{Canvas, to_ascii, wrap};
@@ -15,6 +10,7 @@ use super::frame::ScreenFrame;
 use super::header::SMALL;
 use super::job::Busy;
 use super::pane::Pane;
+use super::panes;
 use super::tabs::tabs;
 use super::theme::StyleScope;
 use super::widget::progress;
@@ -63,12 +59,7 @@ fn draw_pane(canvas: &mut Canvas<'_>, app: &App, frame: &ScreenFrame, pane: Pane
     } else if !pane.is_of_patterns() && app.comparison.is_none() && app.counts.is_none() {
         waiting(&mut inner, app.busy.as_ref(), app.failure.as_deref());
     } else {
-        match pane {
-            Pane::Histograms => histograms::draw(&mut inner, app),
-            Pane::Tree => tree::draw(&mut inner, app),
-            Pane::Anomalies => anomalies::draw(&mut inner, app),
-            Pane::Path => path::draw(&mut inner, app),
-        }
+        panes::view(pane).draw(&mut inner, app);
     }
 }
 

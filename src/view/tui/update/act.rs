@@ -1,28 +1,30 @@
 //! The actions of the table, each by the function of its subject.
 
-use super::details;
 use super::groups::{self, effective, move_selection, narrow, regroup, select, widen};
-use super::inverted;
-use super::moving::{move_bin, page, vertical};
-use super::patterns::{self, next_path, show, tune};
+use super::patterns::{self, show, tune};
 use super::themes::next_theme;
 use super::tour;
-use super::tree::{back, fold, open, reorder, step_match, unfold};
+use crate::model::execution::ExecutionId;
 use crate::view::tui::actions::Action;
-use crate::view::tui::app::App;
+use crate::view::tui::app::{App, JumpOrigin};
 use crate::view::tui::copied;
 use crate::view::tui::groups::GroupSide;
 use crate::view::tui::layers::anomaly::PatternsPage;
 use crate::view::tui::layers::help::HelpPage;
 use crate::view::tui::layers::page::PageLayer;
+use crate::view::tui::layers::prompt::{Prompt, PromptPurpose};
 use crate::view::tui::layers::quality::QualityPage;
 use crate::view::tui::layers::ranks::RanksPage;
 use crate::view::tui::layers::{
-    baseline, bookmarks, executions, files, filters, functions, kinds, overview, palette, search, tasks,
+    baseline, bookmarks, executions, files, filters, functions, kinds, overview, palette, tasks, timeline,
 };
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::pane::Pane;
+use crate::view::tui::panes::tree::inverted::{self, search_tree};
+use crate::view::tui::panes::tree::state::Cursor;
+use crate::view::tui::panes::{self, anomalies, tree};
 use crate::view::tui::search::{MatchStep, TextSearch};
+use crate::view::tui::tree::find_context;
 
 /// Terminals drop longer texts.
 const COPY_LIMIT: usize = 74_000;
@@ -36,16 +38,17 @@ const FAR: isize = isize::MAX / 2;
 /// Do an action in the pane in front.
 pub(super) fn act(app: &mut App, action: Action) {
     use Action as A;
-    let of_patterns = app.pane.is_of_patterns();
+    let (pane, of_patterns) = (panes::view(app.pane), app.pane.is_of_patterns());
+    let page = pane.shown(app).max(2) as isize - 1;
     match action {
-        A::Up => vertical(app, -1),
-        A::Down => vertical(app, 1),
-        A::PageUp => vertical(app, -page(app)),
-        A::PageDown => vertical(app, page(app)),
-        A::Home => along(app, -FAR),
-        A::End => along(app, FAR),
-        A::Left => sideways(app, -1),
-        A::Right => sideways(app, 1),
+        A::Up => pane.vertical(app, -1),
+        A::Down => pane.vertical(app, 1),
+        A::PageUp => pane.vertical(app, -page),
+        A::PageDown => pane.vertical(app, page),
+        A::Home => pane.along(app, -FAR),
+        A::End => pane.along(app, FAR),
+        A::Left => pane.sideways(app, -1),
+        A::Right => pane.sideways(app, 1),
         A::NextPane => show(app, neighbour(app.pane, 1)),
         A::PreviousPane => show(app, neighbour(app.pane, Pane::ALL.len() - 1)),
         A::Pane(number) => Pane::numbered(number).into_iter().for_each(|pane| show(app, pane)),
@@ -63,21 +66,20 @@ pub(super) fn act(app: &mut App, action: Action) {
         A::MakeSlow | A::MakeFast | A::Baseline | A::Swap | A::Propose | A::Undo | A::Redo => {
             return regroup_by(app, action);
         }
-        A::Open if of_patterns => patterns::open(app),
-        A::Open => open(app),
+        A::Open => pane.open(app),
         A::Back => back(app),
-        A::Search => search::open(app),
-        A::Filter => search::open_filter(app),
+        A::Search => app.open(Prompt::new(&SEARCH, "")),
+        A::Filter => app.open(Prompt::new(&FILTER, app.patterns.list.filter.clone())),
         A::NextMatch => step_match(app, MatchStep::Next),
         A::PreviousMatch => step_match(app, MatchStep::Previous),
-        A::Order if of_patterns => patterns::reorder(app),
-        A::Order => reorder(app),
+        A::Order if of_patterns => anomalies::reorder(app),
+        A::Order => tree::reorder(app),
         A::Invert => inverted::toggle(app),
         A::ShowPatterns => app.open(PageLayer::new(PatternsPage)),
         A::ShowRanks => app.open(PageLayer::new(RanksPage)),
         A::Quality => app.open(PageLayer::new(QualityPage)),
         A::Help => app.open(PageLayer::new(HelpPage)),
-        A::Details => details::open(app),
+        A::Details => open_details(app),
         A::Palette => palette::open(app),
         A::ChooseTask => tasks::open(app),
         A::Theme => next_theme(app),
@@ -86,7 +88,7 @@ pub(super) fn act(app: &mut App, action: Action) {
         A::ShowKinds => kinds::open(app),
         A::GoToTime => executions::ask_time(app),
         A::ShowOverview => overview::open(app),
-        A::ShowTimeline => details::open_example(app),
+        A::ShowTimeline => open_example(app),
         A::ZoomIn | A::ZoomOut | A::PanLeft | A::PanRight | A::OtherExecution => app.say(ONLY_THERE),
         A::Align | A::ShowEvents | A::Concurrent => app.say(ONLY_THERE),
         A::Export => files::ask_export(app),
@@ -122,25 +124,6 @@ fn regroup_by(app: &mut App, action: Action) {
     }
 }
 
-/// To the first or the last: of the bins in the histograms, of the lines elsewhere.
-fn along(app: &mut App, by: isize) {
-    match app.pane {
-        Pane::Histograms => move_bin(app, by),
-        Pane::Tree | Pane::Anomalies | Pane::Path => vertical(app, by),
-    }
-}
-
-/// Left (-1) or right (1): bins, folding and unfolding, paths.
-fn sideways(app: &mut App, by: isize) {
-    match app.pane {
-        Pane::Histograms => move_bin(app, by),
-        Pane::Tree if by < 0 => fold(app),
-        Pane::Tree => unfold(app),
-        Pane::Anomalies => patterns::unfold(app, by > 0),
-        Pane::Path => next_path(app, by),
-    }
-}
-
 fn neighbour(pane: Pane, step: usize) -> Pane {
     let at = Pane::ALL.iter().position(|p| *p == pane).unwrap_or(0);
     Pane::ALL[(at + step) % Pane::ALL.len()]
@@ -161,9 +144,80 @@ fn copy(app: &mut App, text: String) {
 fn clear_marks(app: &mut App) {
     if app.pane.is_of_patterns() {
         app.patterns.list.search = TextSearch::default();
-        patterns::filter(app, "");
+        anomalies::filter(app, "");
     } else {
         app.histograms.selection = None;
         app.tree.search = TextSearch::default();
+    }
+}
+
+static SEARCH: PromptPurpose = PromptPurpose {
+    label: |_| "search ",
+    typed: Some(search),
+    entered: |app, text| {
+        search(app, text);
+        if !text.is_empty() {
+            step_match(app, MatchStep::Here);
+        }
+    },
+};
+
+static FILTER: PromptPurpose =
+    PromptPurpose { label: |_| "filter by words ", typed: Some(anomalies::filter), entered: anomalies::filter };
+
+/// Search in the list of root causes, or in the tree.
+fn search(app: &mut App, text: &str) {
+    if app.pane.is_of_patterns() { anomalies::search(app, text) } else { search_tree(app, text) }
+}
+
+/// Go to a match of the last search.
+fn step_match(app: &mut App, step: MatchStep) {
+    if app.pane.is_of_patterns() { anomalies::step_match(app, step) } else { tree::step_match(app, step) }
+}
+
+/// Open the page about the item under the cursor.
+fn open_details(app: &mut App) {
+    if !app.pane.is_of_patterns() && app.compared_executions().is_none() {
+        return app.say("nothing to show yet");
+    }
+    match panes::view(app.pane).details(app) {
+        Some(page) => app.open(page),
+        None => app.say("nothing to show here"),
+    }
+}
+
+/// Open the time-line of an example of the item under the cursor.
+fn open_example(app: &mut App) {
+    match panes::view(app.pane).example(app) {
+        Some(sample) => timeline::open(app, ExecutionId::from_raw(sample.number), sample.group),
+        None => app.say(match (&app.model, app.pane.is_of_patterns()) {
+            (None, true) => "no executions here; 4 draws the path of this delay",
+            (None, false) => "nothing to show yet",
+            (Some(_), _) => "no execution to show here",
+        }),
+    }
+}
+
+/// Back to the origin of the last jump.
+fn back(app: &mut App) {
+    match (app.trail.pop(), app.compared_executions()) {
+        (Some(JumpOrigin::Cause(i)), _) => {
+            app.tree.cursor = Cursor::Cause(i);
+            app.pane = Pane::Tree;
+        }
+        (Some(JumpOrigin::Anomaly(row)), _) => {
+            app.patterns.list.row = row;
+            app.pane = Pane::Anomalies;
+        }
+        (Some(JumpOrigin::Step(place)), _) => {
+            app.patterns.path = place;
+            app.pane = Pane::Path;
+        }
+        (Some(JumpOrigin::Context(context)), Some((model, comparison))) => {
+            if let Some(node) = find_context(&model, &comparison.tree, context) {
+                tree::go_to(app, node, &model, &comparison);
+            }
+        }
+        _ => app.say("nothing to go back to"),
     }
 }

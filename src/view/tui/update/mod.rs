@@ -6,20 +6,14 @@
 //! it. A message is read in the frame before it: a click, or a page up, means the screen that the user sees.
 
 mod act;
-mod details;
 pub(super) mod groups;
-mod inverted;
 mod layers;
 mod mouse;
-mod moving;
 pub(super) mod patterns;
 mod restore;
 mod results;
-mod settle;
 pub(super) mod themes;
 mod tour;
-pub(super) mod tree;
-mod tree_search;
 
 use super::actions::Action;
 use super::app::App;
@@ -29,6 +23,7 @@ use super::layers::files::{self, FileContent};
 use super::layout;
 use super::message::{UiEffect, UiMessage};
 use super::pane::Pane;
+use super::panes;
 use super::setup::FirstQuestion;
 use std::sync::Arc;
 
@@ -47,10 +42,10 @@ pub fn start(app: &mut App, first: FirstQuestion) -> Vec<UiEffect> {
 /// Take a message.
 pub fn update(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
     take(app, message);
-    settle::cursors(app);
+    Pane::ALL.into_iter().for_each(|pane| panes::view(pane).settle(app));
     tour::advance(app);
     app.frame = layout::frame(app);
-    settle::offsets(app);
+    Pane::ALL.into_iter().for_each(|pane| panes::view(pane).scroll(app));
     layers::lay_out(app);
     std::mem::take(&mut app.effects)
 }

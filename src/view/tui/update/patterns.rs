@@ -1,8 +1,6 @@
-//! The panes of patterns: requests for mining, changes of q and s, the list, the path, and the jump from a step to the
-//! executions that ran during it.
+//! Requests for mining, changes of q and s, and the jump from a step of a path to the executions that ran during it.
 
 use super::groups::regroup;
-use super::moving::vertical;
 use crate::base::figure;
 use crate::base::op::Op;
 use crate::base::time::{Ns, Span};
@@ -16,11 +14,6 @@ use crate::view::tui::app::{App, JumpOrigin};
 use crate::view::tui::details;
 use crate::view::tui::job::Job;
 use crate::view::tui::pane::Pane;
-use crate::view::tui::patterns::PathPane;
-use crate::view::tui::report::AnomalyReport;
-use crate::view::tui::search::MatchStep;
-use crate::view::tui::sources::RootCauseRow;
-use std::sync::Arc;
 
 /// The values that a setting can take by keys.
 struct Steps {
@@ -89,111 +82,10 @@ pub fn tune(app: &mut App, action: Action) {
     mine(app)
 }
 
-pub fn found(app: &App) -> Option<Arc<AnomalyReport>> {
-    app.patterns.found.clone()
-}
-
-/// From a source to its occurrences, from an occurrence to its path; along a path.
-pub fn open(app: &mut App) {
-    let Some(found) = found(app) else { return };
-    if app.pane == Pane::Path {
-        let PathPane { path, step, .. } = app.patterns.path;
-        if found.step(path, step + 1).is_some() {
-            app.trail.push(JumpOrigin::Step(app.patterns.path));
-            return vertical(app, 1);
-        }
-        return app.say("end of the path; -: go back");
-    }
-    let Some(here) = app.patterns.list.here() else { return };
-    let several = here.source(&found).is_some_and(|s| s.occurrences.len() > 1);
-    if let (RootCauseRow::Source(at), true) = (here, several) {
-        return app.patterns.list.toggle(&found, at);
-    }
-    app.patterns.follow_list();
-    if app.patterns.selected().is_none() {
-        return app.say("waiting for work: not a delay, so there is no path");
-    }
-    app.trail.push(JumpOrigin::Anomaly(app.patterns.list.row));
-    app.pane = Pane::Path;
-}
-
-/// Show the occurrences of the source under the cursor, or hide them and go back to it.
-pub fn unfold(app: &mut App, open: bool) {
-    let (Some(found), Some(here)) = (found(app), app.patterns.list.here()) else { return };
-    let list = &mut app.patterns.list;
-    if list.open.contains(&here.at()) != open {
-        list.toggle(&found, here.at());
-    } else if open {
-        vertical(app, 1);
-    }
-}
-
-/// The previous or the next path, in the order of the delays that they cause.
-pub fn next_path(app: &mut App, by: isize) {
-    let paths = app.patterns.found.as_ref().map_or(0, |f| f.anomalies.paths.len());
-    let now = app.patterns.path.path;
-    let path = now.saturating_add_signed(by).min(paths.saturating_sub(1));
-    if path != now {
-        app.patterns.path = PathPane { path, ..PathPane::default() };
-    }
-}
-
-/// The next order, from its top.
-pub fn reorder(app: &mut App) {
-    let Some(found) = found(app) else { return };
-    let list = &mut app.patterns.list;
-    list.order = list.order.next();
-    list.rebuild(&found);
-    (list.row, list.offset) = (0, 0);
-    let said = format!("ordered by {}", list.order.name());
-    app.say(&said);
-}
-
-/// List only the root causes that match all of these words.
-pub fn filter(app: &mut App, words: &str) {
-    let Some(found) = found(app) else { return };
-    let list = &mut app.patterns.list;
-    let here = list.here();
-    list.filter = words.trim().to_owned();
-    list.rebuild(&found);
-    if !here.is_some_and(|at| list.go_to(at)) {
-        list.row = 0;
-    }
-}
-
-pub fn search(app: &mut App, text: &str) {
-    if let Some(found) = found(app) {
-        app.patterns.list.find(&found, text.to_owned());
-    }
-}
-
-pub fn step_match(app: &mut App, step: MatchStep) {
-    let list = &mut app.patterns.list;
-    if list.search.text.is_empty() {
-        return app.say("no search yet; /: search");
-    }
-    // Matches are in the order of the list.
-    let mut matches = list.search.matches.iter().peekable();
-    let is_match = |(_, row): &(usize, &RootCauseRow)| {
-        matches!(row, RootCauseRow::Source(_)) && matches.next_if(|at| **at == row.at()).is_some()
-    };
-    let rows: Vec<usize> = list.visible.iter().enumerate().filter(is_match).map(|(row, _)| row).collect();
-    let count = rows.len();
-    if count == 0 {
-        let text = format!("no listed root cause or pattern contains {:?}", list.search.text);
-        return app.report_failure(&text);
-    }
-    let before = rows.partition_point(|r| *r < list.row);
-    let until = rows.partition_point(|r| *r <= list.row);
-    let at = step.target(before, until, count);
-    list.row = rows[at];
-    app.say(format!("match {} of {count}", at + 1));
-}
-
 /// Make the executions of the step's moment the slow group, and go to their tree.
 pub fn moment(app: &mut App) {
     let place = app.patterns.path;
-    let Some(span) = found(app).and_then(|f| Some(f.step(place.path, place.step)?.span)) else {
+    let Some(span) = app.patterns.found.as_ref().and_then(|f| Some(f.step(place.path, place.step)?.span)) else {
         return;
     };
     if app.model.is_none() {

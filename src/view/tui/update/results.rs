@@ -1,10 +1,8 @@
 //! Results of jobs replace the previous ones; the item under the cursor is found again by name.
 
 use super::groups::compare;
-use super::inverted;
 use super::patterns::{go_to_moment, show};
 use super::restore;
-use super::tree_search::search_tree;
 use crate::compare::Comparison;
 use crate::model::Model;
 use crate::model::context::ContextId;
@@ -18,6 +16,7 @@ use crate::view::tui::layers::files::{self, FileContent};
 use crate::view::tui::layers::{filters, overview, tasks, timeline};
 use crate::view::tui::overview::OverviewState;
 use crate::view::tui::pane::Pane;
+use crate::view::tui::panes::tree::inverted::{self, search_again};
 use crate::view::tui::panes::tree::state::{Cursor, MarkedNodes};
 use crate::view::tui::patterns::PatternState;
 use crate::view::tui::tree::find_context;
@@ -253,8 +252,7 @@ pub(super) fn replace_comparison(app: &mut App, comparison: Arc<Comparison>) {
     if let Some(context) = context {
         app.tree.cursor = nearest_row(app, &model, &comparison, context);
     }
-    let text = app.tree.search.text.clone();
-    search_tree(app, &text);
+    search_again(app);
 }
 
 /// The row of a context, or of the nearest one above it that is still there.

@@ -1,15 +1,16 @@
 //! The tree pane with callees first: asked for, shown, kept while groups change, and left.
 
-use super::tree_search::search_tree;
+use super::state::{Cursor, ShownInverted};
 use crate::compare::inverted::InvertedTree;
 use crate::view::tui::app::App;
 use crate::view::tui::job::{Job, JobError};
-use crate::view::tui::panes::tree::state::{Cursor, ShownInverted};
+
+use crate::view::tui::search::TextSearch;
 use crate::view::tui::tree::{TreeRows, find_path, path_text};
 use std::sync::Arc;
 
 /// Show the tree with callees first, or with callers first again.
-pub(super) fn toggle(app: &mut App) {
+pub fn toggle(app: &mut App) {
     if app.tree.inverted.is_some() {
         leave(app);
         return app.say("callers first");
@@ -25,7 +26,7 @@ pub(super) fn toggle(app: &mut App) {
 }
 
 /// The tree was inverted, or not.
-pub(super) fn on_inverted(app: &mut App, result: Result<Arc<InvertedTree>, JobError>) {
+pub fn on_inverted(app: &mut App, result: Result<Arc<InvertedTree>, JobError>) {
     app.busy = None;
     match result {
         Ok(tree) => {
@@ -37,13 +38,13 @@ pub(super) fn on_inverted(app: &mut App, result: Result<Arc<InvertedTree>, JobEr
 }
 
 /// The place in an inverted tree, by names.
-pub(super) struct InvertedPlace {
+pub struct InvertedPlace {
     unfolded: Vec<Vec<String>>,
     cursor: Option<Vec<String>>,
 }
 
 /// Show an inverted tree, at a place of the one before or at its top.
-pub(super) fn show(app: &mut App, tree: Arc<InvertedTree>, place: Option<InvertedPlace>) {
+pub fn show(app: &mut App, tree: Arc<InvertedTree>, place: Option<InvertedPlace>) {
     leave(app);
     let order = app.tree.rows.order();
     let mut rows = TreeRows::default();
@@ -67,7 +68,7 @@ pub(super) fn show(app: &mut App, tree: Arc<InvertedTree>, place: Option<Inverte
 }
 
 /// Show the tree with callers first, where the cursor was; returns the place in the other one.
-pub(super) fn leave(app: &mut App) -> Option<InvertedPlace> {
+pub fn leave(app: &mut App) -> Option<InvertedPlace> {
     let node = app.node().filter(|_| app.tree.inverted.is_some()).map(|(_, node)| node.context);
     let shown = app.tree.inverted.take()?;
     let unfolded = app.tree.rows.remember(&shown.tree.model);
@@ -84,7 +85,17 @@ pub(super) fn leave(app: &mut App) -> Option<InvertedPlace> {
     Some(InvertedPlace { unfolded, cursor })
 }
 
-fn search_again(app: &mut App) {
+/// Nodes whose frame has this text in it; again whenever the tree is another one.
+pub fn search_tree(app: &mut App, text: &str) {
+    let matches = match app.shown_tree() {
+        Some((model, comparison)) if !text.is_empty() => app.tree.rows.matches(text, &model, &comparison.tree),
+        _ => Vec::new(),
+    };
+    app.tree.search = TextSearch { text: text.to_owned(), matches };
+}
+
+/// The last search in another tree.
+pub fn search_again(app: &mut App) {
     let text = app.tree.search.text.clone();
     search_tree(app, &text);
 }

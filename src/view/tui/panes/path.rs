@@ -1,21 +1,129 @@
 //! The propagation pane: how one delay spread, as a space-time diagram and, below it, step by step.
 
+use super::anomalies::{self, AnomaliesView};
+use super::{PaneCell, PaneView};
 use crate::base::figure;
 use crate::base::time::{Span, Timestamp};
 use crate::model::carrier::Carrier;
 use crate::model::propagation::{PropagationPath, PropagationStep};
 use crate::view::anomalies::doing;
-use crate::view::tui::app::App;
+use crate::view::tui::app::{App, JumpOrigin};
+use crate::view::tui::bookmarks::BookmarkPlace;
 use crate::view::tui::canvas::{self, Canvas};
-use crate::view::tui::frame::PathLines;
+use crate::view::tui::details::SampleExecution;
+use crate::view::tui::frame::{PathLines, ScreenFrame, first_shown};
+use crate::view::tui::layers::page::PageLayer;
 use crate::view::tui::pane::Pane;
+use crate::view::tui::patterns::PathPane;
 use crate::view::tui::report::{AnomalyReport, streams};
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::spacetime::{Arrow, Bar, SpaceTime};
 use crate::view::tui::widget::table::{TableColumn, TableLayout};
 use ratatui::layout::Rect;
 
-pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
+/// The pane.
+pub struct PathView;
+
+impl PaneView for PathView {
+    fn draw(&self, canvas: &mut Canvas<'_>, app: &App) {
+        draw(canvas, app);
+    }
+
+    fn lay_out(&self, app: &App, frame: &mut ScreenFrame) {
+        let path = app.patterns.selected().and_then(|(report, at)| report.anomalies.paths.get(at));
+        let (streams, steps) = (path.map_or(0, |p| streams(p).len()), path.map_or(0, |p| p.steps.len()));
+        frame.path = PathLines::new(frame.inside(Pane::Path).height, streams, steps);
+    }
+
+    /// The list follows the path.
+    fn settle(&self, app: &mut App) {
+        if app.pane == Pane::Path {
+            app.patterns.follow_path();
+        }
+        app.patterns.path.step = app.patterns.path.step.min(steps(app).saturating_sub(1));
+    }
+
+    fn scroll(&self, app: &mut App) {
+        let PathPane { offset, step, .. } = app.patterns.path;
+        app.patterns.path.offset = first_shown(offset, step, app.frame.path.steps, steps(app));
+    }
+
+    fn shown(&self, app: &App) -> usize {
+        app.frame.path.steps
+    }
+
+    fn vertical(&self, app: &mut App, by: isize) {
+        app.patterns.path.step = app.patterns.path.step.saturating_add_signed(by);
+    }
+
+    /// The previous or the next path, in the order of the delays that they cause.
+    fn sideways(&self, app: &mut App, by: isize) {
+        let paths = app.patterns.found.as_ref().map_or(0, |f| f.anomalies.paths.len());
+        let now = app.patterns.path.path;
+        let path = now.saturating_add_signed(by).min(paths.saturating_sub(1));
+        if path != now {
+            app.patterns.path = PathPane { path, ..PathPane::default() };
+        }
+    }
+
+    /// To the next step.
+    fn open(&self, app: &mut App) {
+        let Some(found) = &app.patterns.found else { return };
+        let PathPane { path, step, .. } = app.patterns.path;
+        if found.step(path, step + 1).is_none() {
+            return app.say("end of the path; -: go back");
+        }
+        app.trail.push(JumpOrigin::Step(app.patterns.path));
+        self.vertical(app, 1);
+    }
+
+    fn click(&self, app: &mut App, at: PaneCell) -> bool {
+        let lines = app.frame.path;
+        if let Some(line) = at.line.checked_sub(lines.head + lines.drawing + lines.step_head) {
+            app.patterns.path.step = app.patterns.path.offset + line;
+        }
+        false
+    }
+
+    fn details(&self, app: &App) -> Option<PageLayer> {
+        anomalies::page(app, self.anomaly(app)?)
+    }
+
+    fn example(&self, app: &App) -> Option<SampleExecution> {
+        anomalies::example_of(app, self.anomaly(app)?)
+    }
+
+    /// The whole path, a line per step.
+    fn copied(&self, app: &App) -> Option<String> {
+        let (found, at) = app.patterns.selected()?;
+        let step = |s: &PropagationStep| {
+            let carrier = s.carrier.map_or("root cause", Carrier::name);
+            let (extra, start) = (figure::extra(s.excess_ns as f64), figure::stamp(s.span.start - app.origin()));
+            format!("{carrier} {} at {start}: {} {extra}", found.place(s.stream), s.what)
+        };
+        Some(found.anomalies.paths.get(at)?.steps.iter().map(step).collect::<Vec<_>>().join("\n"))
+    }
+
+    fn place(&self, app: &App) -> Option<BookmarkPlace> {
+        AnomaliesView.place(app)
+    }
+}
+
+impl PathView {
+    /// The anomaly of the step under the cursor.
+    fn anomaly(&self, app: &App) -> Option<u32> {
+        let place = app.patterns.path;
+        Some(app.patterns.found.as_ref()?.step(place.path, place.step)?.anomaly)
+    }
+}
+
+/// Steps of the path that is shown.
+fn steps(app: &App) -> usize {
+    let paths = app.patterns.found.as_ref().map_or(&[][..], |report| &report.anomalies.paths);
+    paths.get(app.patterns.path.path).map_or(0, |p| p.steps.len())
+}
+
+fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let Some(found) = &app.patterns.found else { return };
     let place = app.patterns.path;
     let Some(path) = found.anomalies.paths.get(place.path) else {

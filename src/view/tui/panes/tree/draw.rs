@@ -5,6 +5,7 @@
 //! than the share of the difference deserves; sign and figure are beside it. The cost is that of the visible rows.
 
 use super::causes::{self, WIDE, affected_head};
+use super::state::Cursor;
 use crate::base::figure;
 use crate::compare::{DiffNode, share_of_group};
 use crate::model::Model;
@@ -13,7 +14,6 @@ use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, clip_front, width};
 use crate::view::tui::frame::DETAILS_LINES;
 use crate::view::tui::pane::Pane;
-use crate::view::tui::panes::tree::state::Cursor;
 use crate::view::tui::theme::{StyleScope, Theme};
 use crate::view::tui::tree::{SmallNodes, TreeItem, children, depth};
 use crate::view::tui::widget::page::StyledLine;

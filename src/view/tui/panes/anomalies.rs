@@ -1,18 +1,202 @@
 //! The table of root causes: the delay that each caused, how often, in how many executions, when (a strip of time), the
 //! thread, its activity and its victims; below an open row its occurrences.
 
-use crate::base::figure;
+use super::{PaneCell, PaneView};
+use crate::base::time::Timestamp;
+use crate::base::{clean, figure};
 use crate::model::root_cause::{CausedDelay, RootCause};
-use crate::view::anomalies::{Words, examined};
-use crate::view::tui::app::App;
+use crate::view::anomalies::{Words, examined, of_source};
+use crate::view::tui::app::{App, JumpOrigin};
+use crate::view::tui::bookmarks::BookmarkPlace;
 use crate::view::tui::canvas::{Canvas, clip_name, width, wrap};
+use crate::view::tui::details::{SampleExecution, samples_of_moment};
+use crate::view::tui::frame::{ListLines, ScreenFrame, first_shown};
+use crate::view::tui::layers::anomaly::AnomalyPage;
+use crate::view::tui::layers::page::PageLayer;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::report::AnomalyReport;
+use crate::view::tui::search::MatchStep;
 use crate::view::tui::sources::{RootCauseOrder, RootCauseRow};
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::table::{TableColumn, TableLayout};
 
-pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
+/// The pane.
+pub struct AnomaliesView;
+
+impl PaneView for AnomaliesView {
+    fn draw(&self, canvas: &mut Canvas<'_>, app: &App) {
+        draw(canvas, app);
+    }
+
+    fn lay_out(&self, _: &App, frame: &mut ScreenFrame) {
+        frame.list = ListLines::new(frame.inside(Pane::Anomalies).height);
+    }
+
+    /// The path follows the list.
+    fn settle(&self, app: &mut App) {
+        let list = &mut app.patterns.list;
+        list.row = list.row.min(list.visible.len().saturating_sub(1));
+        if app.pane == Pane::Anomalies {
+            app.patterns.follow_list();
+        }
+    }
+
+    fn scroll(&self, app: &mut App) {
+        let list = &mut app.patterns.list;
+        list.offset = first_shown(list.offset, list.row, app.frame.list.rows, list.visible.len());
+    }
+
+    fn shown(&self, app: &App) -> usize {
+        app.frame.list.rows
+    }
+
+    fn vertical(&self, app: &mut App, by: isize) {
+        app.patterns.list.row = app.patterns.list.row.saturating_add_signed(by);
+    }
+
+    /// Show the occurrences of the source under the cursor, or hide them and go back to it.
+    fn sideways(&self, app: &mut App, by: isize) {
+        let open = by > 0;
+        let (Some(found), Some(here)) = (app.patterns.found.clone(), app.patterns.list.here()) else { return };
+        let list = &mut app.patterns.list;
+        if list.open.contains(&here.at()) != open {
+            list.toggle(&found, here.at());
+        } else if open {
+            self.vertical(app, 1);
+        }
+    }
+
+    /// From a source to its occurrences, from an occurrence to its path.
+    fn open(&self, app: &mut App) {
+        let Some(found) = app.patterns.found.clone() else { return };
+        let Some(here) = app.patterns.list.here() else { return };
+        let several = here.source(&found).is_some_and(|s| s.occurrences.len() > 1);
+        if let (RootCauseRow::Source(at), true) = (here, several) {
+            return app.patterns.list.toggle(&found, at);
+        }
+        app.patterns.follow_list();
+        if app.patterns.selected().is_none() {
+            return app.say("waiting for work: not a delay, so there is no path");
+        }
+        app.trail.push(JumpOrigin::Anomaly(app.patterns.list.row));
+        app.pane = Pane::Path;
+    }
+
+    fn click(&self, app: &mut App, at: PaneCell) -> bool {
+        let Some(line) = at.line.checked_sub(app.frame.list.head) else { return false };
+        let row = app.patterns.list.offset + line;
+        let is_again = std::mem::replace(&mut app.patterns.list.row, row) == row;
+        is_again && row < app.patterns.list.visible.len() && at.was_in_front
+    }
+
+    fn details(&self, app: &App) -> Option<PageLayer> {
+        page(app, self.anomaly(app)?)
+    }
+
+    fn example(&self, app: &App) -> Option<SampleExecution> {
+        example_of(app, self.anomaly(app)?)
+    }
+
+    fn copied(&self, app: &App) -> Option<String> {
+        let found = app.patterns.found.as_ref()?;
+        let here = app.patterns.list.here()?;
+        let words = of_source(here.source(found)?);
+        Some(match here {
+            RootCauseRow::Source(_) => {
+                let source = here.source(found)?;
+                let delay = figure::time(source.affected_ns as f64);
+                format!("{words}: caused {delay} of delay, {} times", source.occurrences.len())
+            }
+            RootCauseRow::Occurrence(..) => {
+                let o = here.occurrence(found)?;
+                let (delay, extra) = (figure::time(o.affected_ns as f64), figure::extra(o.excess_ns as f64));
+                format!("{words} at {}: {extra}, caused {delay} of delay", figure::stamp(o.span.start - app.origin()))
+            }
+        })
+    }
+
+    fn place(&self, app: &App) -> Option<BookmarkPlace> {
+        let found = app.patterns.found.as_ref()?;
+        let row = app.patterns.list.here()?;
+        let (source, occurrence) = (row.source(found)?, row.occurrence(found)?);
+        Some(BookmarkPlace::Anomaly {
+            start_ns: occurrence.span.start.since(Timestamp::ZERO),
+            place: clean::text(&format!("{} {}", source.name, source.what)).into_owned(),
+        })
+    }
+}
+
+impl AnomaliesView {
+    /// The anomaly under the cursor.
+    fn anomaly(&self, app: &App) -> Option<u32> {
+        app.patterns.list.anomaly(app.patterns.found.as_ref()?)
+    }
+}
+
+/// The page about an anomaly.
+pub fn page(app: &App, at: u32) -> Option<PageLayer> {
+    Some(PageLayer::new(AnomalyPage { report: app.patterns.found.clone()?, at }))
+}
+
+/// The longest execution during an anomaly.
+pub fn example_of(app: &App, at: u32) -> Option<SampleExecution> {
+    let (model, _) = app.compared_executions()?;
+    samples_of_moment(&model, app.patterns.found.as_ref()?.get(at)?.span).into_iter().next()
+}
+
+/// The next order, from its top.
+pub fn reorder(app: &mut App) {
+    let Some(found) = app.patterns.found.clone() else { return };
+    let list = &mut app.patterns.list;
+    list.order = list.order.next();
+    list.rebuild(&found);
+    (list.row, list.offset) = (0, 0);
+    let said = format!("ordered by {}", list.order.name());
+    app.say(&said);
+}
+
+/// List only the root causes that match all of these words.
+pub fn filter(app: &mut App, words: &str) {
+    let Some(found) = app.patterns.found.clone() else { return };
+    let list = &mut app.patterns.list;
+    let here = list.here();
+    list.filter = words.trim().to_owned();
+    list.rebuild(&found);
+    if !here.is_some_and(|at| list.go_to(at)) {
+        list.row = 0;
+    }
+}
+
+pub fn search(app: &mut App, text: &str) {
+    if let Some(found) = app.patterns.found.clone() {
+        app.patterns.list.find(&found, text.to_owned());
+    }
+}
+
+pub fn step_match(app: &mut App, step: MatchStep) {
+    let list = &mut app.patterns.list;
+    if list.search.text.is_empty() {
+        return app.say("no search yet; /: search");
+    }
+    // Matches are in the order of the list.
+    let mut matches = list.search.matches.iter().peekable();
+    let is_match = |(_, row): &(usize, &RootCauseRow)| {
+        matches!(row, RootCauseRow::Source(_)) && matches.next_if(|at| **at == row.at()).is_some()
+    };
+    let rows: Vec<usize> = list.visible.iter().enumerate().filter(is_match).map(|(row, _)| row).collect();
+    let count = rows.len();
+    if count == 0 {
+        let text = format!("no listed root cause or pattern contains {:?}", list.search.text);
+        return app.report_failure(&text);
+    }
+    let before = rows.partition_point(|r| *r < list.row);
+    let until = rows.partition_point(|r| *r <= list.row);
+    let at = step.target(before, until, count);
+    list.row = rows[at];
+    app.say(format!("match {} of {count}", at + 1));
+}
+
+fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let Some(found) = &app.patterns.found else { return };
     let list = &app.patterns.list;
     let table = table(canvas.width(), found, list.order);

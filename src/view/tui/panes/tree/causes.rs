@@ -3,13 +3,13 @@
 //! A cause sums up the same kind of time in many calling contexts: the row says in how many places of the execution's
 //! own thread, and the tree below marks them.
 
+use super::state::Cursor;
 use crate::base::figure;
 use crate::compare::{Cause, Comparison, share_of_group};
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, clip, width};
 use crate::view::tui::cause_labels::labels;
 use crate::view::tui::pane::Pane;
-use crate::view::tui::panes::tree::state::Cursor;
 use crate::view::tui::theme::{StyleScope, Theme};
 use crate::view::tui::widget::table::{TableColumn, TableLayout};
 

@@ -4,21 +4,147 @@
 //! own scale of counts, written beside it, because the groups differ in size by orders of magnitude. Full bars are the
 //! members of the group; shaded ones pass its filters on the other metrics alone.
 
+use super::tree::TreeView;
+use super::{PaneCell, PaneView};
 use crate::base::figure;
 use crate::model::metric::Metric;
 use crate::view::tui::app::App;
+use crate::view::tui::bookmarks::BookmarkPlace;
 use crate::view::tui::canvas::{Canvas, width};
 use crate::view::tui::counts::HistogramRow;
-use crate::view::tui::frame::{BinGrid, HistogramCells};
-use crate::view::tui::groups::GroupSide;
-use crate::view::tui::layers::details::range_text;
+use crate::view::tui::details::{self, Details, SampleExecution};
+use crate::view::tui::frame::{BinGrid, HistogramCells, ScreenFrame, first_shown};
+use crate::view::tui::groups::{BinSelection, GroupSide};
+use crate::view::tui::layers::details::{DetailsPage, range_text};
+use crate::view::tui::layers::page::PageLayer;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::theme::StyleScope;
+use crate::view::tui::update::groups::drag_to;
 use crate::view::tui::widget::histogram::Histogram;
 use crate::view::words;
 use ratatui::layout::Rect;
 
-pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
+/// The pane.
+pub struct HistogramsView;
+
+impl PaneView for HistogramsView {
+    fn draw(&self, canvas: &mut Canvas<'_>, app: &App) {
+        draw(canvas, app);
+    }
+
+    fn lay_out(&self, app: &App, frame: &mut ScreenFrame) {
+        let has_constant = app.counts.as_ref().is_some_and(|c| !c.constant.is_empty());
+        frame.histograms = HistogramCells::new(frame.inside(Pane::Histograms), metrics(app), has_constant);
+    }
+
+    fn settle(&self, app: &mut App) {
+        app.histograms.row = app.histograms.row.min(metrics(app).saturating_sub(1));
+    }
+
+    fn scroll(&self, app: &mut App) {
+        let (offset, row) = (app.histograms.offset, app.histograms.row);
+        app.histograms.offset = first_shown(offset, row, app.frame.histograms.shown, metrics(app));
+        if let Some(grid) = app.bin_grid() {
+            let column = (app.histograms.bin / grid.step).min(grid.count.saturating_sub(1));
+            app.histograms.bin = column * grid.step;
+        }
+    }
+
+    fn shown(&self, app: &App) -> usize {
+        app.frame.histograms.shown
+    }
+
+    fn vertical(&self, app: &mut App, by: isize) {
+        app.histograms.row = app.histograms.row.saturating_add_signed(by);
+        app.histograms.dragging = false;
+    }
+
+    /// By columns of bins.
+    fn sideways(&self, app: &mut App, by: isize) {
+        let Some(grid) = app.bin_grid() else { return };
+        let column = (app.histograms.bin / grid.step).saturating_add_signed(by).min(grid.count.saturating_sub(1));
+        app.histograms.bin = column * grid.step;
+        app.histograms.dragging = false;
+    }
+
+    fn along(&self, app: &mut App, by: isize) {
+        self.sideways(app, by);
+    }
+
+    fn open(&self, app: &mut App) {
+        TreeView.open(app);
+    }
+
+    /// The metric and the bin get the cursor; a selection of other bins ends.
+    fn click(&self, app: &mut App, at: PaneCell) -> bool {
+        let cells = app.frame.histograms;
+        let Some(block) = at.line.checked_sub(cells.head).map(|line| line / cells.block.max(1)) else { return false };
+        let row = app.histograms.offset + block;
+        if row >= metrics(app) || block >= cells.shown {
+            return false;
+        }
+        app.histograms.row = row;
+        app.histograms.dragging = false;
+        if let Some(bin) = bin_at(app, at.column) {
+            app.histograms.bin = bin;
+            app.histograms.selection = None;
+        }
+        false
+    }
+
+    fn drag(&self, app: &mut App, column: usize) {
+        if let Some(bin) = bin_at(app, column) {
+            drag_to(app, bin);
+        }
+    }
+
+    fn details(&self, app: &App) -> Option<PageLayer> {
+        Some(PageLayer::new(DetailsPage(range_details(app)?)))
+    }
+
+    fn example(&self, app: &App) -> Option<SampleExecution> {
+        range_details(app)?.samples().first().cloned()
+    }
+
+    /// The selection as a filter, ready for `--slow` or `--fast`.
+    fn copied(&self, app: &App) -> Option<String> {
+        let row = app.histogram_row()?;
+        let grid = app.bin_grid()?;
+        let (metric, bin) = (row.metric.clone(), app.histograms.bin);
+        let selected = app.histograms.selection.clone().filter(|s| s.metric == metric);
+        let selection = selected.unwrap_or(BinSelection { metric, anchor: bin, head: bin, attached: None });
+        Some(words::filter(&selection.filter(row, grid.step)?))
+    }
+
+    fn place(&self, app: &App) -> Option<BookmarkPlace> {
+        app.histogram_row().map(|row| BookmarkPlace::Metric { metric: words::metric(&row.metric) })
+    }
+}
+
+/// Metrics that have a histogram.
+fn metrics(app: &App) -> usize {
+    app.counts.as_ref().map_or(0, |c| c.rows.len())
+}
+
+/// The bin of the metric under the cursor at a column of the pane.
+fn bin_at(app: &App, column: usize) -> Option<usize> {
+    let (cells, grid) = (app.frame.histograms, app.bin_grid()?);
+    let columns = usize::from(app.frame.inside(Pane::Histograms).width) / cells.groups.max(1);
+    let column = (column % columns.max(1)).checked_sub(cells.gutter)? / grid.repeat;
+    (column < grid.count).then_some(column * grid.step)
+}
+
+/// Details of the selected range of the metric under the cursor.
+fn range_details(app: &App) -> Option<Details> {
+    let (model, comparison) = app.compared_executions()?;
+    let (grid, row) = app.bin_grid().zip(app.histogram_row())?;
+    let selected = app.histograms.selection.as_ref().filter(|s| s.metric == row.metric);
+    let bin = app.histograms.bin;
+    let bins = selected.map_or(bin..bin + grid.step, |s| s.bins(grid.step));
+    Some(details::of_range(&model, &comparison, row, bins.start..bins.end.min(row.bins.len())))
+}
+
+fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let Some(counts) = &app.counts else {
         canvas.text(2, 1, "counting …", StyleScope::Progress);
         return;
