@@ -20,6 +20,9 @@ fn wait_kinds_are_documented_and_have_styles() {
     for kind in WaitKind::ALL {
         let row = kind.row();
         assert!(product.contains(&format!("`{}`", row.name)), "{kind:?}");
+        let legend =
+            kind == WaitKind::Thread || product.replace('\n', " ").contains(&format!("`{}` {}", row.letter, row.state));
+        assert!(legend, "{kind:?}");
         assert!(theme.contains(&format!("\"{}\" = ", row.style)), "{kind:?}");
         assert_eq!(row.alike.is_none(), row.name.ends_with("unknown"), "{kind:?}");
     }

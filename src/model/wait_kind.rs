@@ -204,7 +204,7 @@ wait_kinds! {
     }
     /// Waited; the recording does not show for what.
     UnknownWait {
-        name: "blocked.unknown", frame: "unknown", letter: 'b', state: "blocked, waker unknown", style: "state.other",
+        name: "blocked.unknown", frame: "unknown", letter: 'b', state: "blocked without a known waker", style: "state.other",
         colour: "#d98880", phrase: "waiting{in} for something that the recording does not show",
         past: "waited{in} for something that the recording does not show",
         has_metric: false, blames_thread: false, is_one_cause: false, alike: None,

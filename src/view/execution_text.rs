@@ -3,7 +3,7 @@
 //! In: a model that has the time-lines of both, and their alignment. The interface draws the same cells
 //! ([`super::lanes`]).
 
-use super::lanes::{self, LaneCell};
+use super::lanes::{self, LaneCell, letter, state_name};
 use super::text::{Page, cut};
 use super::words;
 use crate::base::demangle::abbreviated;
@@ -13,6 +13,7 @@ use crate::compare::moments::{Alignment, ExecutionPart, Moment};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::execution_timeline::{ExecutionTimeline, TimelineWait};
+use crate::model::wait_kind::WaitKind;
 use unicode_width::UnicodeWidthStr;
 
 /// Threads drawn of an execution, at most.
@@ -41,14 +42,17 @@ pub fn executions(model: &Model, aligned: &Alignment, page: Page) -> String {
             longest_waits(timeline, page, &mut out);
         }
     }
-    page.wrap(&mut out, 0, LEGEND);
+    page.wrap(&mut out, 0, &legend());
     moments(model, aligned, page, &mut out);
     out
 }
 
-const LEGEND: &str = "R running, r runnable, i interrupted, D disk, N network, T timer, V device, I ipi, U user input, \
-                      S stopped, X CPU paused, b blocked without a known waker, ? unknown, . waits for another \
-                      thread shown here";
+/// The letters of all states; waits for another thread are followed to it.
+fn legend() -> String {
+    let known = WaitKind::ALL.into_iter().filter(|state| *state != WaitKind::Thread);
+    let states: Vec<String> = known.map(|state| format!("{} {}", letter(state), state_name(state))).collect();
+    format!("{}, . waits for another thread shown here", states.join(", "))
+}
 
 /// A line of letters for each thread, over so many nanoseconds.
 fn lanes(timeline: &ExecutionTimeline, longest: Ns, page: Page, out: &mut String) {
@@ -73,7 +77,7 @@ fn symbol(cell: LaneCell) -> char {
     match cell {
         LaneCell::Empty => ' ',
         LaneCell::Waits => '.',
-        LaneCell::State(state) => lanes::letter(state),
+        LaneCell::State(state) => letter(state),
     }
 }
 
