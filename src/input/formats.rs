@@ -1,8 +1,8 @@
 //! The registry of formats: all that the program knows of a format outside of its reader.
 //!
-//! In: a path. Out: its [`InputFormat`], by the first bytes of a file or by what is in a folder. Each folder of readers has the
-//! rows of its formats; [`all`] lists them in the order in which they are asked, and in which messages name them. What a
-//! recorder can record, and how, is in `model/recorder.rs`, because answers without a trace ask that, too.
+//! In: a path. Out: its [`InputFormat`], by the first bytes of a file or by what is in a folder. Each folder of readers
+//! has the rows of its formats; [`all`] lists them in the order in which they are asked, and in which messages name
+//! them. What a recorder can record, and how, is in `model/recorder.rs`, because answers without a trace ask that, too.
 
 use super::stream::Class;
 use super::trace::Trace;

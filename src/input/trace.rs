@@ -1,8 +1,8 @@
 //! A trace of any format with streams of records, as the pipeline sees it.
 //!
-//! Questions about a trace are methods of [`FormatTrace`], which each format answers. Records are read by [`Reader`], an
-//! enum: the format is matched once for a run of packets ([`Records`] is a generic argument there, not a pointer), so
-//! that the loop over records is compiled for each format.
+//! Questions about a trace are methods of [`FormatTrace`], which each format answers. Records are read by [`Reader`],
+//! an enum: the format is matched once for a run of packets ([`Records`] is a generic argument there, not a pointer),
+//! so that the loop over records is compiled for each format.
 
 use super::account::Account;
 use super::error::LeftOut;

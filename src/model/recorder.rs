@@ -1,5 +1,5 @@
-//! The programs that write traces; of those on other platforms the events of [`TOPICS`](super::topic::TOPICS) that their
-//! files can hold, in their own words, and one line that records them.
+//! The programs that write traces; of those on other platforms the events of [`TOPICS`](super::topic::TOPICS) that
+//! their files can hold, in their own words, and one line that records them.
 //!
 //! A format that has no event for a question cannot answer it; then there is no line either. docs/OTHER-PLATFORMS.md
 //! has the formats and the script of the first line. The recorders of Linux and of MPI runs record all that is asked

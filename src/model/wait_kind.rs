@@ -1,7 +1,7 @@
-//! How the threads of an execution spend time: the kinds of causes, of waits in contexts, and of metrics; and the states
-//! of threads, each with the kind of its time.
+//! How the threads of an execution spend time: the kinds of causes, of waits in contexts, and of metrics; and the
+//! states of threads, each with the kind of its time.
 //!
-//! Two tables have everything that is said of a kind alone: names, words, styles, what looks the same. Whoever shows,
+//! Two tables have everything that is said of a kind alone: names, words, styles, what looks the same. Code that shows,
 //! counts or stores kinds asks them; a kind is added by a row.
 
 use super::need::Need;
@@ -158,7 +158,9 @@ wait_kinds! {
         name: "blocked.disk", frame: "block device", letter: 'D', state: "disk", style: "state.disk",
         colour: "#8e44ad", phrase: "waiting for the disk{in}", past: "waited for the disk{in}",
         has_metric: true, blames_thread: false, is_one_cause: true,
-        alike: alike("the requests of others or a limit of the control group", &[Need::DiskRequests, Need::KernelStacks]),
+        alike: alike(
+            "the requests of others or a limit of the control group", &[Need::DiskRequests, Need::KernelStacks],
+        ),
     }
     /// Waited for the network.
     Network {
@@ -204,7 +206,8 @@ wait_kinds! {
     }
     /// Waited; the recording does not show for what.
     UnknownWait {
-        name: "blocked.unknown", frame: "unknown", letter: 'b', state: "blocked without a known waker", style: "state.other",
+        name: "blocked.unknown", frame: "unknown", letter: 'b', state: "blocked without a known waker",
+        style: "state.other",
         colour: "#d98880", phrase: "waiting{in} for something that the recording does not show",
         past: "waited{in} for something that the recording does not show",
         has_metric: false, blames_thread: false, is_one_cause: false, alike: None,

@@ -15,9 +15,9 @@ pub type KindTimes = [u64; Segment::STATES];
 
 /// Threads whose time is not added up with that of all others, ascending.
 #[derive(Clone, Debug, Default)]
-pub struct LeftOut(pub Vec<ThreadId>);
+pub struct ThreadsApart(pub Vec<ThreadId>);
 
-impl LeftOut {
+impl ThreadsApart {
     fn contains(&self, thread: ThreadId) -> bool {
         self.0.binary_search(&thread).is_ok()
     }
@@ -45,12 +45,12 @@ impl RowReader<'_> {
     }
 
     /// The time of all threads but some in each kind of segment, inside a span.
-    pub fn kind_times(&self, span: Span, left_out: &LeftOut) -> KindTimes {
+    pub fn kind_times(&self, span: Span, apart: &ThreadsApart) -> KindTimes {
         self.asked(Segment::FAMILY, Access::Across);
         let mut times = [0; Segment::STATES];
-        let is_wanted = |line| !left_out.contains(ThreadId::from_raw(line));
+        let is_wanted = |line| !apart.contains(ThreadId::from_raw(line));
         let rows = &self.timeline().rows.segments;
-        rows.times(span, is_wanted, |bounds| left_out.any_between(bounds.low, bounds.high), &mut times);
+        rows.times(span, is_wanted, |bounds| apart.any_between(bounds.low, bounds.high), &mut times);
         times
     }
 }

@@ -17,6 +17,9 @@ pub type Text = String;
 /// An interval of one attribute.
 pub type Plain = (Span, Text);
 
+/// A value with its span; `None` where it is unknown.
+type Valued = (Span, Option<Text>);
+
 /// The intervals of all attributes that have any, by path.
 pub struct PlainHistory {
     pub all: Vec<(String, Vec<Plain>)>,
@@ -42,11 +45,11 @@ fn state(kind: SegmentKind) -> Option<Text> {
 }
 
 /// The intervals of values: each is cut where a later one begins, unknown ones are left out, equal neighbours joined.
-fn intervals(mut values: Vec<(Span, Option<Text>)>, until: Timestamp) -> Vec<Plain> {
+fn intervals(mut values: Vec<Valued>, until: Timestamp) -> Vec<Plain> {
     values.iter_mut().for_each(|(span, _)| span.end = span.end.min(until));
     values.retain(|(span, _)| span.start < span.end);
     values.sort_by_key(|(span, _)| span.start);
-    let mut joined: Vec<(Span, Option<Text>)> = Vec::new();
+    let mut joined: Vec<Valued> = Vec::new();
     for (span, value) in values {
         match joined.last_mut() {
             Some((before, same)) if *same == value && before.end >= span.start => before.end = before.end.max(span.end),
@@ -85,7 +88,7 @@ impl PlainHistory {
                 let ends = thread.names.iter().skip(1).map(|name| name.from).chain([thread.life.end]);
                 thread.names.iter().zip(ends).map(|(named, end)| (Span::new(named.from, end), name(named.name)))
             });
-            let lines: [(&str, Vec<(Span, Option<Text>)>); 6] = [
+            let lines: [(&str, Vec<Valued>); 6] = [
                 ("cpu", segments().map(|row| (row.span, row.known_cpu().map(|cpu| cpu.to_string()))).collect()),
                 ("name", names.collect()),
                 ("pid", lives().map(|(life, thread)| (life, number(thread.pid))).collect()),
@@ -113,13 +116,13 @@ impl PlainHistory {
         }
     }
 
-    fn at(&self, own: &[Plain], t: Timestamp) -> (Span, Option<Text>) {
+    fn at(&self, own: &[Plain], t: Timestamp) -> Valued {
         let held = own.iter().find(|(span, _)| span.contains(t));
         held.map_or_else(|| (self.gap(own, t), None), |(span, value)| (*span, Some(value.clone())))
     }
 
     /// The spans of one attribute at a time.
-    fn line(&self, path: &str, own: &[Plain], time: &Time) -> Vec<(Span, Option<Text>)> {
+    fn line(&self, path: &str, own: &[Plain], time: &Time) -> Vec<Valued> {
         match time {
             Time::Instants(instants) => self.at_instants(own, instants),
             Time::Range(span) => {
@@ -147,10 +150,10 @@ impl PlainHistory {
         }
     }
 
-    fn at_instants(&self, own: &[Plain], instants: &[Timestamp]) -> Vec<(Span, Option<Text>)> {
+    fn at_instants(&self, own: &[Plain], instants: &[Timestamp]) -> Vec<Valued> {
         let mut instants = instants.to_vec();
         instants.sort_unstable();
-        let mut held: Vec<(Span, Option<Text>)> = Vec::new();
+        let mut held: Vec<Valued> = Vec::new();
         for t in instants {
             if held.last().is_none_or(|(span, _)| t >= span.end) {
                 held.push(self.at(own, t));
@@ -202,7 +205,7 @@ fn most(own: &[Plain], cell: Span) -> Option<Text> {
     names.first().map(|name| (**name).to_owned())
 }
 
-fn text(path: &str, held: &[(Span, Option<Text>)]) -> String {
+fn text(path: &str, held: &[Valued]) -> String {
     let held: Vec<String> = held.iter().map(|(span, value)| format!("{span:?} {value:?}")).collect();
     format!("{path}: {}", held.join(", "))
 }

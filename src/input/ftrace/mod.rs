@@ -10,6 +10,7 @@
 //! before the first page.
 
 mod account;
+mod classes;
 mod index;
 mod maps;
 mod marker;
@@ -25,24 +26,21 @@ pub use maps::MappedFile;
 
 use super::account::Account;
 use super::formats::{InputFormat, Listed, OpenedBy, OpenedFile};
-use super::record::ClassId;
 use super::trace::{Reader, RecordedCode, Trace};
 use super::tracepoint::reader::TracepointReader;
 use super::tracepoint::threads::Threads;
-use super::tracepoint::{
-    self, ClassSchema, ClockLoss, CpuStream, PacketPlace, RecorderClock, TraceParts, Walk, WalkStep, head,
-};
+use super::tracepoint::{self, ClockLoss, CpuStream, PacketPlace, RecorderClock, TraceParts, Walk, WalkStep, head};
 use super::{OpenError, Unreadable};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::cursor::{ByteOrder, bits};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::temporary;
-use crate::input::tracepoint::format::{Field, FieldType, Format};
 use crate::model::recorder::TraceRecorder;
+use classes::{Classes, NameFields, PrintClass, classes};
 use index::{CpuIndex, CpuPages, OverlongPages, PageIndex, PageIndexer};
-use marker::{MarkerClasses, MarkerSearch};
-use pages::{PageRules, PageWalk, StackClasses};
+use marker::MarkerClasses;
+use pages::{PageRules, PageWalk};
 use processes::ProcessRecords;
 use sections::{Buffer, CpuData, SavedName, Sections, SymbolText};
 use std::io::Write;
@@ -80,23 +78,6 @@ pub struct FtraceStorage {
     relations: ProcessRecords,
     threads: OnceLock<Threads>,
     undescribed: UndescribedEvents,
-}
-
-/// The fields of a class that name a thread.
-#[derive(Clone, Debug)]
-struct NameFields {
-    class: ClassId,
-    tid: Field,
-    name: Field,
-}
-
-impl NameFields {
-    /// The fields of a class, where its format has them.
-    fn of(naming: &NamingEvent, class: ClassId, format: &Format) -> Option<NameFields> {
-        let field = |name: &str| format.fields.iter().find(|field| field.name == name).cloned();
-        let tid = field(naming.tid).filter(|tid| matches!(tid.field_type, FieldType::Number { .. }))?;
-        Some(NameFields { class, tid, name: field(naming.name)? })
-    }
 }
 
 impl FtraceStorage {
@@ -312,89 +293,6 @@ fn unpack_into(
         at += bytes;
     }
     Ok(())
-}
-
-/// Fields of an event that name a thread.
-struct NamingEvent {
-    event: &'static str,
-    tid: &'static str,
-    name: &'static str,
-}
-
-const NAMING_EVENTS: [NamingEvent; 6] = [
-    NamingEvent { event: "sched_switch", tid: "prev_pid", name: "prev_comm" },
-    NamingEvent { event: "sched_switch", tid: "next_pid", name: "next_comm" },
-    NamingEvent { event: "sched_wakeup_new", tid: "pid", name: "comm" },
-    NamingEvent { event: "task_rename", tid: "pid", name: "newcomm" },
-    NamingEvent { event: "task_newtask", tid: "pid", name: "comm" },
-    NamingEvent { event: "sched_process_fork", tid: "child_pid", name: "child_comm" },
-];
-
-/// The classes of a recording.
-struct Classes {
-    schemas: Vec<ClassSchema>,
-    rules: PageRules,
-    names: Vec<NameFields>,
-    relations: ProcessRecords,
-    print: Option<PrintClass>,
-}
-
-/// The event of texts that programs write, and the search for markers among them.
-struct PrintClass {
-    class: ClassId,
-    search: MarkerSearch,
-}
-
-impl PrintClass {
-    fn of(formats: &[Format], rules: &PageRules) -> Option<PrintClass> {
-        let format = formats.iter().find(|format| format.system == "ftrace" && format.name == "print")?;
-        let class = rules.classes.get(usize::try_from(format.id).ok()?).copied().flatten()?;
-        Some(PrintClass { class, search: MarkerSearch::new(format, rules.byte_order)? })
-    }
-}
-
-fn classes(sections: &Sections, formats: Vec<Format>) -> Classes {
-    let mut rules = PageRules {
-        byte_order: sections.head.byte_order,
-        long: usize::from(sections.head.long),
-        data: sections.page_data,
-        classes: Vec::new(),
-        stacks: StackClasses::default(),
-        markers: None,
-        ticks: sections.ticks,
-    };
-    let mut names = Vec::new();
-    let numbered = |format: &Format| u16::try_from(format.id).ok().map(usize::from);
-    for (number, (id, format)) in formats.iter().filter_map(|format| Some((numbered(format)?, format))).enumerate() {
-        let class = ClassId::at(number);
-        if rules.classes.len() <= id {
-            rules.classes.resize(id + 1, None);
-        }
-        if let Some(place) = rules.classes.get_mut(id) {
-            *place = Some(class);
-        }
-        let own = format.system == "ftrace";
-        match format.name.as_str() {
-            "kernel_stack" if own => rules.stacks.kernel = Some(class),
-            "user_stack" if own => rules.stacks.user = Some(class),
-            _ => {}
-        }
-        let naming = NAMING_EVENTS.iter().filter(|naming| naming.event == format.name);
-        names.extend(naming.filter_map(|naming| NameFields::of(naming, class, format)));
-    }
-    let print = PrintClass::of(&formats, &rules);
-    let relations = ProcessRecords::of(&formats, &rules);
-    let schemas = formats.into_iter().filter(|format| numbered(format).is_some()).map(schema).collect();
-    Classes { schemas, rules, names, relations, print }
-}
-
-fn schema(format: Format) -> ClassSchema {
-    // The tracer's own events hold stacks and text; they have no stack themselves.
-    let own = format.system == "ftrace";
-    let known_as = tracepoint::known_as(&format);
-    let Format { name, mut common, fields, .. } = format;
-    common.retain(|field| tracepoint::is_of_interest(&field.name));
-    ClassSchema { name, common, fields, threads: tracepoint::RecordedIds::Initial, stacks: !own, known_as }
 }
 
 /// The CPUs of a buffer that have any data.

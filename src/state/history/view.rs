@@ -24,7 +24,7 @@ use crate::state::attributes::{AttributeId, Attributes};
 use crate::state::questions::Asker;
 use crate::state::reader::RowReader;
 use crate::state::timeline::{Call, CpuRun, Segment, SegmentKind, Thread, ThreadId, Timeline};
-use crate::state::window::LeftOut;
+use crate::state::window::ThreadsApart;
 use std::collections::BTreeSet;
 
 /// What threads are looked for.
@@ -265,13 +265,13 @@ impl StateHistory {
         };
         // The rows of several threads of one tid may contradict each other: they are joined.
         let shared: Vec<AttributeId> = self.table.attributes.ids().filter(is_shared).collect();
-        let left_out = self.left_out();
+        let apart = self.apart();
         let times = |cell: usize| {
             let reader = self.timeline.reader(Asker::History);
             let mut all = Times::new();
             let cell = cells.get(cell..=cell).unwrap_or(&[]);
             for span in cell {
-                let kinds = reader.kind_times(*span, &left_out);
+                let kinds = reader.kind_times(*span, &apart);
                 let known = kinds.into_iter().zip(SegmentKind::ALL).filter(|(ns, _)| *ns > 0);
                 let codes = known.filter_map(|(ns, kind)| Some((code(kind)?, ns)));
                 codes.for_each(|(code, ns)| *all.entry(code).or_default() += ns);
@@ -293,7 +293,7 @@ impl StateHistory {
     }
 
     /// The threads without a state of their own: those of a tid that several had, and those without attributes.
-    fn left_out(&self) -> LeftOut {
+    fn apart(&self) -> ThreadsApart {
         let mut alone: Vec<ThreadId> = Vec::new();
         for attribute in self.table.attributes.ids() {
             if let NamedLine::Threads(ThreadLine::State, threads) = self.table.line(attribute)
@@ -304,7 +304,7 @@ impl StateHistory {
         }
         alone.sort_unstable();
         let all = self.timeline.threads_by_id().map(|(id, _)| id);
-        LeftOut(all.filter(|id| alone.binary_search(id).is_err()).collect())
+        ThreadsApart(all.filter(|id| alone.binary_search(id).is_err()).collect())
     }
 
     fn is_state(&self, attribute: AttributeId) -> bool {

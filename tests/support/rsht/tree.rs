@@ -257,7 +257,7 @@ impl Tree {
     fn find_lives(&self) -> Vec<Span> {
         let attributes = self.bounds.first().filter(|_| !self.is_empty()).map_or(0, |root| root.high as usize + 1);
         let mut lives = vec![NEVER; attributes];
-        for (bounds, node) in self.bounds.iter().zip(&self.nodes).filter(|(_, node)| node.columns.len() > 0) {
+        for (bounds, node) in self.bounds.iter().zip(&self.nodes).filter(|(_, node)| !node.columns.is_empty()) {
             node.columns.lives(bounds.low, bounds.high, |attribute, life| {
                 if let Some(all) = lives.get_mut(attribute as usize) {
                     *all = Span::new(all.start.min(life.start), all.end.max(life.end));

@@ -97,7 +97,7 @@ fn go(app: &mut App, at: usize) {
             match rows.and_then(|rows| rows.iter().position(|row| words::metric(&row.metric) == metric)) {
                 Some(row) => {
                     app.histograms.row = row;
-                    return show(app, Pane::Histograms);
+                    show(app, Pane::Histograms)
                 }
                 None => app.report_failure(format!("no executions here have {metric}")),
             }

@@ -63,9 +63,7 @@ pub(super) fn act(app: &mut App, action: Action) {
         A::Narrow => select(app, narrow),
         A::Clear if app.pane == Pane::Histograms => groups::clear(app),
         A::Clear => clear_marks(app),
-        A::MakeSlow | A::MakeFast | A::Baseline | A::Swap | A::Propose | A::Undo | A::Redo => {
-            return regroup_by(app, action);
-        }
+        A::MakeSlow | A::MakeFast | A::Baseline | A::Swap | A::Propose | A::Undo | A::Redo => regroup_by(app, action),
         A::Open => pane.open(app),
         A::Back => back(app),
         A::Search => app.open(Prompt::new(&SEARCH, "")),
@@ -115,7 +113,7 @@ fn regroup_by(app: &mut App, action: Action) {
         Action::Baseline => baseline::open(app),
         Action::Swap => {
             let swapped = groups::swapped(effective(app));
-            return regroup(app, swapped, "groups swapped");
+            regroup(app, swapped, "groups swapped")
         }
         Action::Propose => regroup(app, app.groups.proposal(), "groups proposed again"),
         Action::Undo => groups::undo(app),
@@ -136,7 +134,7 @@ fn copy(app: &mut App, text: String) {
         app.report_failure("too long for the terminal's clipboard; e exports to a file");
     } else {
         app.say("copied (needs OSC 52 enabled in your terminal)");
-        return app.effects.push(UiEffect::Copy(text));
+        app.effects.push(UiEffect::Copy(text))
     }
 }
 

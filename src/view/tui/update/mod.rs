@@ -54,20 +54,18 @@ fn take(app: &mut App, message: UiMessage) {
     match message {
         UiMessage::Key(key) => {
             app.status = None;
-            return on_key(app, key);
+            on_key(app, key)
         }
-        UiMessage::Paste(text) => {
-            return layers::ask(app, |top, _| top.paste(&text));
-        }
+        UiMessage::Paste(text) => layers::ask(app, |top, _| top.paste(&text)),
         UiMessage::Resize(columns, lines) => app.size = (columns, lines),
-        UiMessage::Wheel(lines) if !app.layers.is_empty() => return layers::ask(app, |top, app| top.wheel(lines, app)),
+        UiMessage::Wheel(lines) if !app.layers.is_empty() => layers::ask(app, |top, app| top.wheel(lines, app)),
         UiMessage::Wheel(lines) => {
             let action = if lines < 0 { Action::Up } else { Action::Down };
             (0..lines.unsigned_abs()).for_each(|_| act::act(app, action));
         }
-        UiMessage::Click(x, y) => return mouse::click(app, x, y),
-        UiMessage::Drag(x, y) => return mouse::drag(app, x, y),
-        UiMessage::Done(done) => return results::on_done(app, done),
+        UiMessage::Click(x, y) => mouse::click(app, x, y),
+        UiMessage::Drag(x, y) => mouse::drag(app, x, y),
+        UiMessage::Done(done) => results::on_done(app, done),
         UiMessage::Background(background) => themes::suit_background(app, background),
         UiMessage::Progress(lane, progress) => {
             let now = match lane {
