@@ -1,8 +1,8 @@
 //! Questions about many lines at once, answered by the nodes above the leaves.
 //!
-//! In: a range of lines and a span. Out: the rows that meet it, each once, in no order; or the time in each state. Cost:
-//! the nodes and leaves that meet the span, whatever the number of lines: a search line by line costs a descent for
-//! each. Of states the leaves inside the span are not read: their nodes have the sums.
+//! In: a range of lines and a span. Out: the rows that meet it, each once, in no order; or the time in each state.
+//! Cost: the nodes and leaves that meet the span, whatever the number of lines: a search line by line costs a descent
+//! for each. Of states the leaves inside the span are not read: their nodes have the sums.
 
 use super::leaf::StoredRow;
 use super::leaves::LeafPin;

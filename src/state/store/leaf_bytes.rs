@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0  version (1)   family   number of columns   0
-//!  4  bytes of the block (32 bits)      8  rows (32 bits)      12  items (32 bits; parts of lines, or fields of all marks)
+//!  4  bytes of the block (32 bits)      8  rows (32 bits)      12  items (32 bits; parts of lines, or fields of marks)
 //! 16  base: the moment from which ends count (64 bits)
 //! 24  for each column: offset in the block (32 bits), words of its bitmap (16 bits), bytes of a number, 0
 //!     the columns (`super::columns`)
@@ -204,8 +204,8 @@ impl Leaf {
         Ok(leaf)
     }
 
-    /// True where the parts that its columns from `from` on name are those of all rows: their lines and the positions of
-    /// their first rows ascend.
+    /// True where the parts that its columns from `from` on name are those of all rows: their lines and the positions
+    /// of their first rows ascend.
     fn has_parts(&self, from: usize) -> bool {
         let Some([lines, first, ..]) = self.columns.get(from..) else { return false };
         let ascends = |column: &PackedColumn| {

@@ -1,9 +1,9 @@
 //! Rows that change after they were sealed.
 //!
 //! In: places of rows, and what becomes of each. Starts stay, since they order a line and find its parts; so do ends in
-//! families that show values, whose parts know which rows touch. Out: their leaves and the nodes above are made anew, and what is known
-//! of the values of their parts, and of the parts behind these. Cost: the leaves that change, the list of parts, and
-//! the leaves of neighbours where the first or last row of a part shows another value than before.
+//! families that show values, whose parts know which rows touch. Out: their leaves and the nodes above are made anew,
+//! and what is known of the values of their parts, and of the parts behind these. Cost: the leaves that change, the
+//! list of parts, and the leaves of neighbours where the first or last row of a part shows another value than before.
 
 use super::leaf::StoredRow;
 use super::leaf_bytes::Leaf;

@@ -1,5 +1,5 @@
-//! The panes: what the screen shows below the header. Each file has one: its keys and the mouse, its lines in the frame,
-//! its drawing, and what is known of the item under its cursor.
+//! The panes: what the screen shows below the header. Each file has one: its keys and the mouse, its lines in the
+//! frame, its drawing, and what is known of the item under its cursor.
 //!
 //! The state that dialogs and jobs read or change, too, is in [`App`]. [`view`] is the list of all panes.
 

@@ -77,7 +77,8 @@ pub(super) fn metric(app: &mut App) {
     }
 }
 
-/// The kept groups cannot be compared, or the kept task cannot be analysed: begin without them. False if none were kept.
+/// The kept groups cannot be compared, or the kept task cannot be analysed: begin without them. False if none were
+/// kept.
 pub(super) fn give_up(app: &mut App, why: &str) -> bool {
     let Some(view) = app.restoring.take().filter(|view| view.has_groups()) else { return false };
     app.groups.undo();
