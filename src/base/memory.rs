@@ -285,7 +285,8 @@ mod tests {
             let mut kept: Vec<Vec<u8>> = Vec::new();
             while !cancel.is_cancelled() && started.elapsed().as_secs() < 60 {
                 kept.push(black_box(vec![1; 1 << 20]));
-                std::thread::sleep(Duration::from_micros(200));
+                // Slowly enough that a look of the watcher falls between the last sixteenth of the limit and its end.
+                std::thread::sleep(Duration::from_millis(2));
                 asked = asked.max(cancel.memory_asked_for());
             }
             kept.len()
