@@ -367,7 +367,7 @@ pub mod state {
         pub use crate::state::file::{HistoryFile, HistoryFileWriter, LeafChecks, StatesOf, read, write};
     }
     pub mod history {
-        pub use crate::state::history::{Shown, StateHistory, StateValue, Times, most};
+        pub use crate::state::history::{STATES, Shown, StateHistory, StateValue, ThreadActivity, Times, most};
         pub mod lines {
             pub use crate::state::history::lines::{Held, HistoryLine, Longest, Time};
         }

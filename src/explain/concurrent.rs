@@ -7,7 +7,7 @@ use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::time::Span;
 use crate::model::concurrent::{ConcurrentQuestion, ConcurrentThread, ConcurrentUse};
 use crate::state::history::lines::{HistoryLine, Time};
-use crate::state::history::{Shown, StateHistory, Wanted};
+use crate::state::history::{Shown, StateHistory, ThreadActivity};
 use std::collections::BTreeMap;
 
 /// Threads named in each list, at most.
@@ -31,8 +31,8 @@ pub fn concurrent(
             }
         }
     }
-    let on_disk = ask.times_of("state", Wanted::State("disk"))?;
-    let mut in_futex = ask.times_of("syscall", Wanted::Call("futex"))?;
+    let on_disk = ask.times_of("state", ThreadActivity::State("disk"))?;
+    let mut in_futex = ask.times_of("syscall", ThreadActivity::Call("futex"))?;
     // A lock is shared within a process.
     for tid in in_futex.keys().copied().collect::<Vec<i64>>() {
         if !ask.is_of_process(tid)? {
@@ -67,17 +67,13 @@ impl Ask<'_> {
         self.history.lines(&format!("hosts/{}/{pattern}", self.question.host), &time, self.cancel)
     }
 
-    /// Time of each thread in a state or system call. `line` is the last component of the path of its attribute.
-    fn times_of(&self, line: &str, wanted: Wanted<'_>) -> Result<ThreadSpans, Cancelled> {
-        let fits = |text: &str| match wanted {
-            Wanted::State(name) => text == name,
-            Wanted::Call(prefix) => text.starts_with(prefix),
-        };
+    /// Time in which each thread did something. `line` is the last component of the path of its attribute.
+    fn times_of(&self, line: &str, activity: ThreadActivity<'_>) -> Result<ThreadSpans, Cancelled> {
         let mut times = ThreadSpans::new();
-        for tid in self.history.tids_in(self.question.span, wanted) {
+        for tid in self.history.tids_in(self.question.span, activity) {
             for line in self.lines(&format!("threads/{tid}/{line}"))? {
                 let texts = line.held.iter().filter_map(|held| match self.history.show(held.value?) {
-                    Shown::Text(text) if fits(text) => self.inside(held.span),
+                    Shown::Text(text) if activity.fits(text) => self.inside(held.span),
                     _ => None,
                 });
                 times.entry(tid.into()).or_default().extend(texts);

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn format_is_told_by_the_begin_of_a_file() {
+    fn format_is_recognised_by_the_beginning_of_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let of = |begin: &[u8]| {
             let path = folder.path().join("file");

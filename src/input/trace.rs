@@ -45,7 +45,7 @@ impl DerefMut for Trace {
 /// What a format answers about one of its traces.
 pub trait FormatTrace: Debug + Send + Sync {
     fn format(&self) -> &'static InputFormat;
-    /// InputFormat and version.
+    /// Format and version.
     fn version(&self) -> String;
     /// The program that wrote it.
     fn recorder(&self) -> TraceRecorder {

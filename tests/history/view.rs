@@ -1,7 +1,8 @@
 //! The state history answers like the plain one of the same rows, and reads the leaves of its question.
 
-use super::plain::{PlainHistory, said};
+use super::plain::{Plain, PlainHistory, said};
 use crate::support::random::Random;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,8 +13,8 @@ use whyslow::parts::base::time::{Ns, Span, Timestamp};
 use whyslow::parts::event::host::HostId;
 use whyslow::parts::input::{Argument, Opened, open};
 use whyslow::parts::state::file::{self, HistoryFile, HistoryFileWriter, LeafChecks, StatesOf};
-use whyslow::parts::state::history::StateHistory;
 use whyslow::parts::state::history::lines::{Longest, Time};
+use whyslow::parts::state::history::{STATES, StateHistory, ThreadActivity};
 use whyslow::parts::state::kernel::{Options, record};
 use whyslow::parts::state::questions::Asker;
 use whyslow::parts::state::rows::{CpuRun, CpuTimeline};
@@ -87,6 +88,37 @@ fn answers_like_the_plain_one(timeline: &Timeline, beginning: Option<Span>, rand
     }
 }
 
+/// What is said of all threads at once is the sum of what is said of each.
+fn all_threads_are_the_sum(timeline: &Timeline, beginning: Option<Span>, cells: &[Span]) {
+    let plain = PlainHistory::new(timeline, beginning);
+    let view = StateHistory::new(timeline.clone(), beginning);
+    let states = || plain.all.iter().filter(|(path, _)| path.ends_with("/state")).map(|(path, own)| (path, own));
+    for workers in [1, 3] {
+        let found = view.times_of_all(cells, &Ctx::new(workers)).unwrap();
+        for (cell, found) in cells.iter().zip(found) {
+            let mut summed: BTreeMap<&str, u64> = BTreeMap::new();
+            for (span, state) in states().flat_map(|(_, own)| own) {
+                let inside = span.clip(*cell);
+                if !inside.is_empty() {
+                    *summed.entry(state).or_default() += inside.len() as u64;
+                }
+            }
+            let found: BTreeMap<&str, u64> =
+                found.into_iter().map(|(code, ns)| (STATES[usize::from(code)], ns)).collect();
+            assert_eq!(found, summed, "{cell:?}");
+        }
+    }
+    for cell in cells {
+        let in_disk = |own: &[Plain]| own.iter().any(|(span, state)| state == "disk" && !span.clip(*cell).is_empty());
+        let wanted = states().filter(|(_, own)| in_disk(own));
+        let found = view.tids_in(*cell, ThreadActivity::State("disk"));
+        for (path, _) in wanted {
+            let tid = path.split('/').nth(1).unwrap().parse().unwrap();
+            assert!(found.contains(&tid), "{path} {cell:?}");
+        }
+    }
+}
+
 #[test]
 fn view_of_recordings_answers_like_the_plain_one() {
     let mut random = Random::new(3);
@@ -96,6 +128,11 @@ fn view_of_recordings_answers_like_the_plain_one() {
         let span = timeline.span();
         let beginning = Span::new(span.start, span.start + span.len() / 3);
         answers_like_the_plain_one(&timeline, Some(beginning), &mut random, 1);
+        for (beginning, whole) in [(None, span), (Some(beginning), beginning)] {
+            let cut = |at: Ns| whole.start + whole.len() / 9 * at;
+            let cells: Vec<Span> = (0..9).map(|at| Span::new(cut(at), cut(at + 1))).collect();
+            all_threads_are_the_sum(&timeline, beginning, &cells);
+        }
     }
 }
 
@@ -148,6 +185,9 @@ fn view_of_contradictory_rows_answers_like_the_plain_one() {
         let mut random = Random::new(seed);
         let timeline = contradictory(&mut random);
         let beginning = (seed % 3 == 0).then(|| Span::of_ns(0, 1 + random.below(900) as Ns));
+        let until = beginning.map_or(1_000, |span: Span| span.end.ns());
+        let cells: Vec<Span> = (0..until).step_by(90).map(|at| Span::of_ns(at, (at + 90).min(until))).collect();
+        all_threads_are_the_sum(&timeline, beginning, &cells);
         // `--check` of these finds what contradicts itself in the rows: only the answers are compared.
         let plain = PlainHistory::new(&timeline, beginning);
         let view = StateHistory::new(timeline.clone(), beginning);

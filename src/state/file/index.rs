@@ -100,7 +100,7 @@ packed! {
     Values { segments, calls, runs }
     BlockEntry { offset, length, span }
     NodeBounds { span, low, high }
-    LiftedRow { span, line, leaf, row }
+    LiftedRow { span, line, row }
     LeafNode { bounds, times, lifted }
     FamilyIndex { blocks, nodes, parts }
     CounterIndex { name, owners, values }

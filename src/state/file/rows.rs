@@ -27,7 +27,7 @@ use crate::state::store::leaf::StoredRow;
 use crate::state::store::leaf_bytes::Leaf;
 use crate::state::store::leaves::{LeafHandle, LeafSource, Leaves};
 use crate::state::store::marks::MarkStore;
-use crate::state::store::nodes::{LeafNode, Nodes};
+use crate::state::store::nodes::Nodes;
 use crate::state::store::parts::{LinePart, LineStore};
 use crate::state::store::pool::LeafPool;
 use crate::state::tables::Tables;
@@ -200,11 +200,6 @@ pub fn read(
     Ok(Timeline { tables, threads, cpus, rows, ..Timeline::default() })
 }
 
-/// True where a node is one of a leaf by its number: it has a time for each state, and lifted rows of that leaf.
-fn fits<R: StoredRow>(leaf: u32, node: &LeafNode) -> bool {
-    node.times.len() == R::STATES && node.lifted.iter().all(|row| row.leaf == leaf)
-}
-
 /// Reads blocks, and keeps the spans of those that are damaged.
 struct BlockReader<'f> {
     blocks: BlocksOf,
@@ -257,7 +252,7 @@ impl BlockReader<'_> {
         if let Some(pool) = &self.kept {
             let (count, source): (usize, Arc<dyn LeafSource>) = (kept.len(), Arc::new(kept));
             let leaves = Leaves::kept(pool, &source, count, R::FAMILY);
-            let fits = nodes.len() == count && (0..).zip(&nodes).all(|(leaf, node)| fits::<R>(leaf, node));
+            let fits = nodes.len() == count && nodes.iter().all(|node| node.times.len() == R::STATES);
             let nodes = fits.then(|| Nodes::of(nodes)).ok_or_else(|| self.contradiction())?;
             let store = LineStore::from_kept(leaves, nodes, rows.into_iter(), parts, starts);
             return store.map_err(|_| self.contradiction());

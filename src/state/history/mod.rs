@@ -6,8 +6,10 @@
 //! - [`attributes_of`]: which attributes a recording has, and of which rows
 //! - [`join`]: rows become intervals
 //! - [`view`]: questions by path; [`instant`]: at an instant, of two leaves at most; [`around`]: about a span
+//! - [`all_threads`]: questions about all threads
 //! - [`lines`]: what is asked, and what the `query` command prints
 
+mod all_threads;
 mod around;
 mod attributes_of;
 mod instant;
@@ -21,8 +23,9 @@ mod instant_tests;
 use crate::base::names::NameId;
 use std::collections::BTreeMap;
 
+pub use all_threads::ThreadActivity;
 pub use attributes_of::STATES;
-pub use view::{StateHistory, Wanted};
+pub use view::StateHistory;
 
 /// The value of an attribute. An unknown value has no interval, so there is no variant for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -10,37 +10,25 @@
 //! 8.13.
 
 use super::around::{Around, meeting, windowed};
-use super::attributes_of::{AttributeTable, NamedLine, STATES, ThreadLine, code, state};
+use super::attributes_of::{AttributeTable, NamedLine, STATES, ThreadLine, state};
 use super::instant::{AtInstant, AttributeParts};
 use super::join::join;
 use super::lines::{Held, HistoryLine, Longest, Time, points_of};
 use super::{Shown, StateValue, Times, most};
-use crate::base::ctx::{Cancel, Cancelled, Ctx};
+use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::memory::MemoryError;
-use crate::base::parallel::in_order;
 use crate::base::spans::LongestSpans;
 use crate::base::time::{Span, Timestamp};
 use crate::state::attributes::{AttributeId, Attributes};
 use crate::state::questions::Asker;
 use crate::state::reader::RowReader;
-use crate::state::timeline::{Call, CpuRun, Segment, SegmentKind, Thread, ThreadId, Timeline};
-use crate::state::window::ThreadsApart;
-use std::collections::BTreeSet;
-
-/// What threads are looked for.
-#[derive(Clone, Copy, Debug)]
-pub enum Wanted<'a> {
-    /// Those in a state of this name.
-    State(&'a str),
-    /// Those in a system call whose name begins so.
-    Call(&'a str),
-}
+use crate::state::timeline::{Call, CpuRun, Segment, Thread, ThreadId, Timeline};
 
 /// The history of a timeline.
 #[derive(Clone, Debug)]
 pub struct StateHistory {
-    timeline: Timeline,
-    table: AttributeTable,
+    pub(super) timeline: Timeline,
+    pub(super) table: AttributeTable,
     window: Span,
     /// Intervals end here at the latest.
     until: Timestamp,
@@ -231,80 +219,6 @@ impl StateHistory {
             }
         }
         HistoryLine { attribute, held }
-    }
-
-    /// The tids of threads that were in some states, or in some system calls, during a part of a span; others may be
-    /// among them where threads of one tid contradict each other.
-    pub fn tids_in(&self, span: Span, wanted: Wanted<'_>) -> BTreeSet<i32> {
-        let reader = self.timeline.reader(Asker::History);
-        let mut tids = BTreeSet::new();
-        let mut add = |thread: ThreadId, fits: bool| {
-            if let Some(thread) = self.timeline.thread(thread).filter(|thread| fits && !thread.idle) {
-                tids.insert(thread.tid);
-            }
-        };
-        match wanted {
-            Wanted::State(name) => {
-                let code = STATES.iter().position(|state| *state == name).and_then(|at| u16::try_from(at).ok());
-                let fits = |row: &Segment| of_state(row).is_some_and(|value| Some(value) == code.map(StateValue::Code));
-                reader.segments_across(span, |thread, row| add(thread, fits(row)));
-            }
-            Wanted::Call(prefix) => {
-                let fits = |row: &Call| self.timeline.names().get(row.name).starts_with(prefix);
-                reader.calls_across(span, |thread, row| add(thread, fits(row)));
-            }
-        }
-        tids
-    }
-
-    /// The time of all threads in each state, in each of some cells.
-    pub fn times_of_all(&self, cells: &[Span], ctx: &Ctx) -> Result<Vec<Times>, Cancelled> {
-        let is_shared = |attribute: &AttributeId| match self.table.line(*attribute) {
-            NamedLine::Threads(ThreadLine::State, threads) => self.table.threads(threads).len() > 1,
-            _ => false,
-        };
-        // The rows of several threads of one tid may contradict each other: they are joined.
-        let shared: Vec<AttributeId> = self.table.attributes.ids().filter(is_shared).collect();
-        let apart = self.apart();
-        let times = |cell: usize| {
-            let reader = self.timeline.reader(Asker::History);
-            let mut all = Times::new();
-            let cell = cells.get(cell..=cell).unwrap_or(&[]);
-            for span in cell {
-                let kinds = reader.kind_times(*span, &apart);
-                let known = kinds.into_iter().zip(SegmentKind::ALL).filter(|(ns, _)| *ns > 0);
-                let codes = known.filter_map(|(ns, kind)| Some((code(kind)?, ns)));
-                codes.for_each(|(code, ns)| *all.entry(code).or_default() += ns);
-            }
-            for attribute in shared.iter().take_while(|_| !ctx.cancel.is_cancelled()) {
-                for (code, ns) in self.times(*attribute, cell).into_iter().flatten() {
-                    *all.entry(code).or_default() += ns;
-                }
-            }
-            all
-        };
-        ctx.progress.enter("overview", cells.len() as u64);
-        let mut all = Vec::with_capacity(cells.len());
-        in_order(ctx, cells.len(), times, |_, times| {
-            all.push(times);
-            ctx.progress.step(1);
-        })?;
-        Ok(all)
-    }
-
-    /// The threads without a state of their own: those of a tid that several had, and those without attributes.
-    fn apart(&self) -> ThreadsApart {
-        let mut alone: Vec<ThreadId> = Vec::new();
-        for attribute in self.table.attributes.ids() {
-            if let NamedLine::Threads(ThreadLine::State, threads) = self.table.line(attribute)
-                && let [one] = self.table.threads(threads)
-            {
-                alone.push(*one);
-            }
-        }
-        alone.sort_unstable();
-        let all = self.timeline.threads_by_id().map(|(id, _)| id);
-        ThreadsApart(all.filter(|id| alone.binary_search(id).is_err()).collect())
     }
 
     fn is_state(&self, attribute: AttributeId) -> bool {

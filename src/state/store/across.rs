@@ -21,8 +21,8 @@ impl<R: StoredRow> LineStore<R> {
             |_| false,
             |step| match step {
                 Step::Inside(_) => {}
-                Step::Lifted(row) => {
-                    if let Some(leaf) = self.leaves.get(row.leaf, &mut pin) {
+                Step::Lifted(leaf, row) => {
+                    if let Some(leaf) = self.leaves.get(leaf, &mut pin) {
                         each(row.line, leaf.get(row.row.into(), row.span.start));
                     }
                 }
@@ -31,7 +31,7 @@ impl<R: StoredRow> LineStore<R> {
         );
     }
 
-    /// Those of a leaf that are not lifted.
+    /// The rows of a leaf that meet a span and are not lifted.
     fn meeting_in_leaf(
         &self,
         leaf: u32,
@@ -75,12 +75,12 @@ impl<R: StoredRow> LineStore<R> {
             |bounds| !others(bounds),
             |step| match step {
                 Step::Inside(of) => times.iter_mut().zip(of).for_each(|(time, of)| *time += of),
-                Step::Lifted(row) if is_wanted(row.line) => {
-                    if let Some(leaf) = self.leaves.get(row.leaf, &mut pin) {
+                Step::Lifted(leaf, row) if is_wanted(row.line) => {
+                    if let Some(leaf) = self.leaves.get(leaf, &mut pin) {
                         add(times, &leaf.get(row.row.into(), row.span.start));
                     }
                 }
-                Step::Lifted(_) => {}
+                Step::Lifted(..) => {}
                 Step::Leaf(leaf) => self.meeting_in_leaf(leaf, &all, span, &mut pin, &mut |line, row: R| {
                     if is_wanted(line) {
                         add(times, &row);

@@ -216,7 +216,7 @@ impl SealedSlab {
         }
         let parts = parts.iter().map(|of| (of.line, usize::from(of.part.first)));
         self.leaves.push(Leaf::encode(rows, parts.clone()));
-        self.nodes.push(LeafNode::new(leaf, rows, parts));
+        self.nodes.push(LeafNode::new(rows, parts));
         rows.clear();
     }
 }
@@ -353,7 +353,7 @@ impl<R: StoredRow> LineStoreBuilder<R> {
         if !slab.parts.is_empty() {
             self.slabs.push(SlabParts { leaves, parts: slab.parts });
         }
-        slab.nodes.into_iter().for_each(|node| self.nodes.push_of_slab(node, leaves));
+        slab.nodes.into_iter().for_each(|node| self.nodes.push(node));
         for leaf in slab.leaves {
             self.sealed_bytes += leaf.heap_bytes();
             self.leaves.push(leaf, R::FAMILY);

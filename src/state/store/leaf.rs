@@ -176,21 +176,21 @@ impl Leaf {
             end_column.fill(&self.bytes, row, &mut ends);
             extent_column.fill(&self.bytes, row, &mut extents);
             for (of_end, extent) in ends.iter().zip(&extents).take(self.rows() - row) {
-                let mut start = end.wrapping_add(*extent);
-                end = self.base.wrapping_add(*of_end);
-                if row == next {
-                    line = self.line_of::<R>(part);
+                let before = std::mem::replace(&mut end, self.base.wrapping_add(*of_end));
+                let first = (row == next).then_some(part);
+                if let Some(first) = first {
+                    line = self.line_of::<R>(first);
                     if line >= lines.end {
                         return;
                     }
-                    start = end.wrapping_add(self.of_part::<R>(2, part).wrapping_neg());
                     part += 1;
                     next = self.first_of::<R>(part);
                 }
-                let start = match R::EXTENT {
-                    Extent::Follows => start,
-                    Extent::Length => end.wrapping_add(extent.wrapping_neg()),
-                    Extent::Instant => end,
+                let start = match (R::EXTENT, first) {
+                    (Extent::Follows, Some(first)) => end.wrapping_add(self.of_part::<R>(2, first).wrapping_neg()),
+                    (Extent::Follows, None) => before.wrapping_add(*extent),
+                    (Extent::Length, _) => end.wrapping_add(extent.wrapping_neg()),
+                    (Extent::Instant, _) => end,
                 };
                 each(line, row, Span { start, end });
                 row += 1;

@@ -29,7 +29,8 @@
 //! - [`families`]: the stores of a timeline
 //! - [`shape`]: how large they are
 //!
-//! Cost: 6 to 12 bytes a row, 24 for each part; reading a row takes some 20 ns. ALGORITHMS.md 8.11.
+//! Cost: 6 to 12 bytes a row, 24 for each part and 2 to 8 in its leaf; reading a row takes some 20 ns. ALGORITHMS.md
+//! 8.11.
 
 mod across;
 pub(super) mod builder;

@@ -12,8 +12,9 @@
 //! meet a span follow each other nearly (\[002\] 4.6.2 lifts such rows into inner nodes).
 //!
 //! In: the rows of each leaf, on the worker that seals it; the nodes of leaves in order, while the pass runs. Out: the
-//! leaves that may have rows of some lines in a span. Cost: a selection among the starts of a leaf; 32 bytes a leaf,
-//! 40 for a lifted row, at most one in 64; a search reads the nodes that meet its span and their siblings.
+//! leaves that may have rows of some lines in a span. Cost: a selection among the starts of a leaf; 24 bytes a node and
+//! 8 for each state, and 32 for a lifted row, at most one in 64; a search reads the nodes that meet its span and their
+//! siblings.
 
 use super::leaf::StoredRow;
 use super::leaf_bytes::names_lines;
@@ -61,9 +62,15 @@ pub(super) fn meets(row: Span, span: Span) -> bool {
 pub(in crate::state) struct LiftedRow {
     pub span: Span,
     pub line: u32,
-    pub leaf: u32,
     /// Its position in the leaf.
     pub row: u16,
+}
+
+/// A row in a [`Band`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct BandRow {
+    row: LiftedRow,
+    leaf: u32,
 }
 
 /// The node of one leaf.
@@ -78,7 +85,7 @@ pub(in crate::state) struct LeafNode {
 
 impl LeafNode {
     /// Of the rows of a leaf; `parts` has the line and the position of the first row of each of its parts.
-    pub fn new<R: StoredRow>(leaf: u32, rows: &[R], parts: impl Iterator<Item = (u32, usize)> + Clone) -> LeafNode {
+    pub fn new<R: StoredRow>(rows: &[R], parts: impl Iterator<Item = (u32, usize)> + Clone) -> LeafNode {
         let lines = || parts.clone().map(|(line, _)| line);
         let (begin, low, high) = match names_lines(R::FAMILY) {
             true => (begin_of(rows), lines().min().unwrap_or(0), lines().max().unwrap_or(0)),
@@ -95,7 +102,7 @@ impl LeafNode {
             }
             let span = row.span();
             if span.start < begin {
-                node.lifted.push(LiftedRow { span, line, leaf, row: at as u16 });
+                node.lifted.push(LiftedRow { span, line, row: at as u16 });
                 continue;
             }
             bounds.span.end = bounds.span.end.max(span.end);
@@ -127,18 +134,18 @@ fn begin_of<R: StoredRow>(rows: &[R]) -> Timestamp {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Band {
     /// By end, then line, leaf and row.
-    rows: Vec<LiftedRow>,
+    rows: Vec<BandRow>,
     /// The longest duration in nanoseconds.
     longest: u64,
 }
 
 impl Band {
     /// The rows that may meet a span: those that end in it, or so shortly after that they may begin before its end.
-    fn near(&self, span: Span) -> &[LiftedRow] {
-        let from = self.rows.partition_point(|row| row.span.end < span.start);
+    fn near(&self, span: Span) -> &[BandRow] {
+        let from = self.rows.partition_point(|of| of.row.span.end < span.start);
         let rest = self.rows.get(from..).unwrap_or(&[]);
         let last = span.end.ns().saturating_add(i64::try_from(self.longest).unwrap_or(i64::MAX));
-        rest.get(..rest.partition_point(|row| row.span.end.ns() < last)).unwrap_or(&[])
+        rest.get(..rest.partition_point(|of| of.row.span.end.ns() < last)).unwrap_or(&[])
     }
 }
 
@@ -181,15 +188,15 @@ pub(in crate::state) struct Nodes {
     states: usize,
 }
 
-/// What a search asks for.
+/// What a search finds.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::state) enum Step<'n> {
+pub(super) enum Step<'n> {
     /// The rows below a node are inside the span; the time in each state.
     Inside(&'n [u64]),
     /// A leaf that may have rows that meet the span.
     Leaf(u32),
-    /// A lifted row that meets the span.
-    Lifted(&'n LiftedRow),
+    /// A lifted row that meets the span, and its leaf.
+    Lifted(u32, &'n LiftedRow),
 }
 
 impl Nodes {
@@ -201,21 +208,16 @@ impl Nodes {
         nodes
     }
 
-    /// Add the node of the next leaf, whose lifted rows count leaves from that of its slab: number `first`.
-    pub fn push_of_slab(&mut self, mut leaf: LeafNode, first: u32) {
-        leaf.lifted.iter_mut().for_each(|row| row.leaf += first);
-        self.push(leaf);
-    }
-
-    fn push(&mut self, LeafNode { bounds, times, lifted }: LeafNode) {
+    /// Add the node of the next leaf.
+    pub fn push(&mut self, LeafNode { bounds, times, lifted }: LeafNode) {
         self.states = times.len();
+        let mut node = self.len();
         for row in lifted {
-            self.lift(row);
+            self.lift(BandRow { row, leaf: node as u32 });
         }
         if self.levels.is_empty() {
             self.levels.push(Level::default());
         }
-        let mut node = self.len();
         for level in &mut self.levels {
             level.join(node, &bounds, &times);
             node /= FANOUT;
@@ -227,14 +229,14 @@ impl Nodes {
         }
     }
 
-    fn lift(&mut self, row: LiftedRow) {
-        let duration = row.span.end.abs_diff(row.span.start);
+    fn lift(&mut self, of: BandRow) {
+        let duration = of.row.span.end.abs_diff(of.row.span.start);
         let band = ((u64::BITS - duration.leading_zeros()) / BAND) as usize;
         if self.bands.len() <= band {
             self.bands.resize(band + 1, Band::default());
         }
         if let Some(band) = self.bands.get_mut(band) {
-            band.rows.push(row);
+            band.rows.push(of);
             band.longest = band.longest.max(duration);
         }
     }
@@ -242,7 +244,7 @@ impl Nodes {
     /// Once all leaves are there: put lifted rows in order, and return memory that is not used.
     pub fn seal(&mut self) {
         for band in &mut self.bands {
-            band.rows.sort_unstable_by_key(|row| (row.span.end, row.line, row.leaf, row.row));
+            band.rows.sort_unstable_by_key(|BandRow { row, leaf }| (row.span.end, row.line, *leaf, row.row));
             band.rows.shrink_to_fit();
         }
         for level in &mut self.levels {
@@ -275,8 +277,8 @@ impl Nodes {
             lifted: Vec::new(),
         };
         let mut leaves: Vec<LeafNode> = level.bounds.iter().enumerate().map(node).collect();
-        for row in self.bands.iter().flat_map(|band| &band.rows) {
-            if let Some(leaf) = leaves.get_mut(row.leaf as usize) {
+        for BandRow { row, leaf } in self.bands.iter().flat_map(|band| &band.rows) {
+            if let Some(leaf) = leaves.get_mut(*leaf as usize) {
                 leaf.lifted.push(*row);
             }
         }
@@ -286,7 +288,7 @@ impl Nodes {
 
     /// All that may meet a span in some lines. `inside` says which nodes are taken as a whole where all their rows are
     /// inside the span.
-    pub fn search<'n>(
+    pub(super) fn search<'n>(
         &'n self,
         lines: Range<u32>,
         span: Span,
@@ -294,9 +296,11 @@ impl Nodes {
         mut each: impl FnMut(Step<'n>),
     ) {
         for band in &self.bands {
-            let own = band.near(span).iter();
-            own.filter(|row| lines.contains(&row.line) && meets(row.span, span))
-                .for_each(|row| each(Step::Lifted(row)));
+            for BandRow { row, leaf } in band.near(span) {
+                if lines.contains(&row.line) && meets(row.span, span) {
+                    each(Step::Lifted(*leaf, row));
+                }
+            }
         }
         let Some(top) = self.levels.len().checked_sub(1) else { return };
         let mut open: Vec<(usize, usize)> = vec![(top, 0)];

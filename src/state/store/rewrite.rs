@@ -89,7 +89,7 @@ impl<R: StoredRow> LineStore<R> {
         let Some(leaf) = own.first().map(|part| part.leaf) else { return other };
         let lines = parts.iter().map(|at| self.lines.partition_point(|from| from <= at).saturating_sub(1) as u32);
         let named = lines.zip(own.iter().map(|part| usize::from(part.first)));
-        let (changed, node) = (Leaf::encode(&all, named.clone()), LeafNode::new(leaf, &all, named));
+        let (changed, node) = (Leaf::encode(&all, named.clone()), LeafNode::new(&all, named));
         self.leaves.replace(leaf as usize, changed, R::FAMILY);
         if let Some(place) = nodes.get_mut(leaf as usize) {
             *place = node;

@@ -105,7 +105,7 @@ impl<R: StoredRow> LineStore<R> {
             let (own, others) = rest.split_at(rest.partition_point(|(_, part)| part.leaf <= leaf));
             rest = others;
             let rows: Vec<R> = own.iter().flat_map(|(_, part)| self.rows_of(part)).collect();
-            LeafNode::new(leaf, &rows, own.iter().map(|(line, part)| (*line, usize::from(part.first))))
+            LeafNode::new(&rows, own.iter().map(|(line, part)| (*line, usize::from(part.first))))
         }))
     }
 
