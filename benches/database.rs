@@ -6,8 +6,8 @@ use std::hint::black_box;
 use std::time::Instant;
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::file::Output;
-use whyslow::parts::model::database::{Database, Writer};
 use whyslow::parts::model::facts::Facts;
+use whyslow::parts::saved::executions::{Database, Writer};
 
 #[path = "../tests/support/model_parts.rs"]
 mod model_parts;

@@ -23,13 +23,12 @@ use std::sync::Mutex;
 use std::time::Instant;
 use whyslow::parts::analysis::usage::Usage;
 use whyslow::parts::base::ctx::Ctx;
-use whyslow::parts::input::Trace;
-use whyslow::parts::input::{Argument, Opened, Source, count, open};
+use whyslow::parts::input::{Argument, Opened, Source, Trace, count, open};
+use whyslow::parts::kernel::{Options, RowsBy, record};
 use whyslow::parts::reading::bind::Focus;
 use whyslow::parts::reading::chunks::ChunkTarget;
 use whyslow::parts::reading::engine::{ChunkStep, EngineOptions, Hooks};
-use whyslow::parts::state::history::StateHistory;
-use whyslow::parts::state::kernel::{Options, RowsBy, record};
+use whyslow::parts::timeline::history::StateHistory;
 
 /// One analysis of all recordings.
 type Run<'a> = &'a dyn Fn(&Ctx);

@@ -31,12 +31,12 @@ use whyslow::parts::base::ctx::{Cancel, Ctx};
 use whyslow::parts::base::spill::SpillFile;
 use whyslow::parts::base::time::Timestamp;
 use whyslow::parts::input::Trace;
-use whyslow::parts::state::attributes::AttributeId;
-use whyslow::parts::state::history::StateHistory;
-use whyslow::parts::state::history::lines::Time;
-use whyslow::parts::state::kernel::{Options, record};
-use whyslow::parts::state::questions::Asker;
-use whyslow::parts::state::timeline::Timeline;
+use whyslow::parts::kernel::{Options, record};
+use whyslow::parts::timeline::Timeline;
+use whyslow::parts::timeline::attributes::AttributeId;
+use whyslow::parts::timeline::history::StateHistory;
+use whyslow::parts::timeline::history::lines::Time;
+use whyslow::parts::timeline::questions::Asker;
 
 /// Bytes that no cache holds.
 const COLD: usize = 256 << 20;

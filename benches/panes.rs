@@ -8,21 +8,21 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
-use whyslow::parts::analysis::symbols::files::SymbolPaths;
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::compare::ComparisonRequest;
 use whyslow::parts::input::Argument;
 use whyslow::parts::model::settings::Settings;
 use whyslow::parts::session::{self, OpenOptions, Session};
-use whyslow::parts::view::tui::app::App;
-use whyslow::parts::view::tui::counts::HistogramCounter;
-use whyslow::parts::view::tui::job::{ComparedGroups, Done};
-use whyslow::parts::view::tui::key::KeyPress;
-use whyslow::parts::view::tui::message::UiMessage;
-use whyslow::parts::view::tui::report::AnomalyReport;
-use whyslow::parts::view::tui::theme::ColourDepth;
-use whyslow::parts::view::tui::update::{self, update};
-use whyslow::parts::view::tui::{FirstQuestion, UiOptions, screen};
+use whyslow::parts::symbols::files::SymbolPaths;
+use whyslow::parts::tui::app::App;
+use whyslow::parts::tui::counts::HistogramCounter;
+use whyslow::parts::tui::job::{ComparedGroups, Done};
+use whyslow::parts::tui::key::KeyPress;
+use whyslow::parts::tui::message::UiMessage;
+use whyslow::parts::tui::report::AnomalyReport;
+use whyslow::parts::tui::theme::ColourDepth;
+use whyslow::parts::tui::update::{self, update};
+use whyslow::parts::tui::{FirstQuestion, UiOptions, screen};
 
 /// A frame, in ms.
 const FRAME: f64 = 16.0;

@@ -6,11 +6,11 @@
 //! in the interface also files of its state, and exports, which get their names in the current folder; `command` adds
 //! the recordings that the interface had open before, to be read, because one of them may become the baseline.
 
-use crate::analysis::symbols::{kernel, machine, perf_map};
 use crate::base::sandbox::Rules;
 use crate::input::Argument;
 use crate::model::environment::ENVIRONMENT_FILE;
 use crate::options::{GroupOptions, InputOptions, SymbolOptions};
+use crate::symbols::{kernel, machine, perf_map};
 use etcetera::BaseStrategy;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -38,25 +38,33 @@
 //! The modules are private; `parts` lists what tests, benchmarks and fuzz targets use of them, for them alone.
 //!
 //! ```text
-//!  bytes      records     events       states      findings       model values    differences   screens, JSON
-//!  input/ ->  input/  ->  reading/ ->  state/  ->  analysis/  ->  explain/   ->   compare/  ->  view/
+//!  bytes    records    events      states                 findings     model values   differences   screens, JSON
+//!  input -> input  ->  reading ->  kernel -> timeline ->  analysis ->  explain   ->   compare   ->  view, tui
+//!                                                |           |            |
+//!                                              saved      symbols      delays
 //! ```
-//! `base/` and the types of `model/` are under all of them; `session` joins them; `options`, `confinement`,
-//! `command`, `cli` and `program` sit on top, in this order. A module uses modules to its left, `base` and `model`
-//! (`tests/layers.rs`).
+//! `base/`, the types of `model/` and `advice` are under all of them; `session` joins them; `options`, `confinement`,
+//! `command`, `cli` and `program` sit on top, in this order (docs/ARCHITECTURE.md, section 1; `tests/layers.rs`).
 //!
 //! - `base`: time, names, notices, progress and cancel, ordered parallel work, small statistics
-//! - `model`: plain data that outlives the trace: executions, metrics, contexts, anomalies; the database file
+//! - `model`: plain data that outlives the trace: executions, metrics, contexts, anomalies
+//! - `advice`: what a recording lacks for a question, and how to record it
 //! - `input`: bytes to records; formats known, kernel meaning unknown
 //! - `event`: the one vocabulary that analysis knows
 //! - `reading`: records to typed events, in parallel
 //! - `dump`: every event as a line of text
-//! - `state`: the kernel state model and the state history
-//! - `analysis`: critical paths, call stacks, symbols, calling contexts
+//! - `timeline`: the states of threads and CPUs in compressed leaves below an R-SHT, and the state history
+//! - `kernel`: the machine that follows threads and CPUs through the events
+//! - `saved`: executions and states in files
+//! - `symbols`: addresses to functions
+//! - `analysis`: critical paths, call stacks, calling contexts, conversations, patterns
 //! - `explain`: from findings to model values
+//! - `delays`: anomalies and how they propagated
 //! - `compare`: groups, differential tree, tests, ranked causes
-//! - `view`: text, JSON and the terminal interface
-//! - `record`: how LTTng, perf or trace-cmd make the recording; beside the others, on `base` alone
+//! - `view`: text, JSON, the report
+//! - `tui`: the terminal interface
+//! - `record`: how LTTng, perf or trace-cmd make the recording; beside the others, on `base`, `model` and `advice`
+//!   alone
 //!
 //! Start reading at `session`: it is the whole way from a path to an answer.
 
@@ -67,16 +75,19 @@
 #[cfg(test)]
 extern crate self as whyslow;
 
+mod advice;
 mod analysis;
 mod base;
 mod cli;
 mod command;
 mod compare;
 mod confinement;
+mod delays;
 mod dump;
 mod event;
 mod explain;
 mod input;
+mod kernel;
 mod model;
 mod options;
 #[cfg(not(program))]
@@ -85,13 +96,14 @@ pub mod parts;
 mod program;
 mod reading;
 mod record;
+mod saved;
 mod session;
-mod state;
+mod symbols;
+mod timeline;
+mod tui;
 mod view;
 
 // Inlined, for the modules that hold these are private.
-#[doc(inline)]
-pub use crate::analysis::symbols::files::SymbolPaths;
 #[doc(inline)]
 pub use crate::base::ctx::Ctx;
 #[doc(inline)]
@@ -104,6 +116,8 @@ pub use crate::input::Argument;
 pub use crate::model::Model;
 #[doc(inline)]
 pub use crate::session::{OpenOptions, Session, Traces, compare as compare_groups};
+#[doc(inline)]
+pub use crate::symbols::files::SymbolPaths;
 
 #[doc(hidden)]
 pub use crate::base::allocator::Watched;

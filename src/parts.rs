@@ -3,6 +3,14 @@
 //! In: nothing. Out: the modules' items under their own paths. The list is explicit so that rustc finds what nothing
 //! uses; the program is built without it (`--cfg program`, in `.ci/run`), so that what only tests use is found, too.
 
+pub mod advice {
+    pub mod missing {
+        pub use crate::advice::missing::missing;
+    }
+    pub mod questions {
+        pub use crate::advice::questions::questions;
+    }
+}
 pub mod analysis {
     pub mod candidates {
         pub use crate::analysis::candidates::{CandidateSources, Programs, candidates};
@@ -39,33 +47,6 @@ pub mod analysis {
     }
     pub mod survey {
         pub use crate::analysis::survey::survey;
-    }
-    pub mod symbols {
-        pub use crate::analysis::symbols::{AddressKind, ProcessStack, StackResolver, UserFrame};
-        pub mod cache {
-            pub use crate::analysis::symbols::cache::SymbolCache;
-        }
-        pub mod compiled {
-            pub use crate::analysis::symbols::compiled::CodeBuilder;
-        }
-        pub mod elf {
-            pub use crate::analysis::symbols::elf::{AddressBase, fixed_span, identity, symbols_at};
-        }
-        pub mod files {
-            pub use crate::analysis::symbols::files::SymbolPaths;
-        }
-        pub mod images {
-            pub use crate::analysis::symbols::images::Spaces;
-        }
-        pub mod jitdump {
-            pub use crate::analysis::symbols::jitdump::read;
-        }
-        pub mod perf_map {
-            pub use crate::analysis::symbols::perf_map::read;
-        }
-        pub mod unnamed {
-            pub use crate::analysis::symbols::unnamed::compiled;
-        }
     }
     pub mod usage {
         pub use crate::analysis::usage::Usage;
@@ -151,6 +132,14 @@ pub mod compare {
         pub use crate::compare::ranks::{RankComparison, ranks};
     }
 }
+pub mod delays {
+    pub mod anomalies {
+        pub use crate::delays::anomalies::of_patterns;
+    }
+    pub mod mining {
+        pub use crate::delays::mining::Mining;
+    }
+}
 pub mod dump {
     pub use crate::dump::{DumpError, Form, Sizes, canonical, write};
     pub mod archive {
@@ -160,6 +149,9 @@ pub mod dump {
 pub mod event {
     pub mod host {
         pub use crate::event::host::{HostId, TraceOrigin};
+    }
+    pub mod image {
+        pub use crate::event::image::ImageChange;
     }
     pub mod kind {
         pub use crate::event::kind::{
@@ -194,17 +186,11 @@ pub mod event {
 }
 pub mod explain {
     pub use crate::explain::{TaskRequest, build, check};
-    pub mod anomalies {
-        pub use crate::explain::anomalies::of_patterns;
-    }
     pub mod facts {
         pub use crate::explain::facts::{archive_facts, iteration_durations};
     }
     pub mod iterations {
         pub use crate::explain::iterations::{iterations, tasks};
-    }
-    pub mod mining {
-        pub use crate::explain::mining::Mining;
     }
     pub mod overview {
         pub use crate::explain::overview::disk_requests;
@@ -234,6 +220,9 @@ pub mod input {
         pub use crate::input::trace::{PassedRecord, Plan, Trace};
     }
 }
+pub mod kernel {
+    pub use crate::kernel::{Handlers, Machine, Options, RowsBy, record};
+}
 pub mod model {
     pub use crate::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo, TraceLevel};
     pub mod anomalies {
@@ -256,9 +245,6 @@ pub mod model {
     }
     pub mod context {
         pub use crate::model::context::{ContextId, Frame, FrameKind};
-    }
-    pub mod database {
-        pub use crate::model::database::{Database, DatabaseError, Writer};
     }
     pub mod environment {
         pub use crate::model::environment::{
@@ -291,12 +277,6 @@ pub mod model {
     }
     pub mod propagation {
         pub use crate::model::propagation::Noise;
-    }
-    pub mod questions {
-        pub use crate::model::questions::questions;
-    }
-    pub mod recorded {
-        pub use crate::model::recorded::missing;
     }
     pub mod selection {
         pub use crate::model::selection::{Linked, Selection};
@@ -356,39 +336,61 @@ pub mod record {
         pub use crate::record::shell::ShellCommand;
     }
 }
+pub mod saved {
+    pub mod executions {
+        pub use crate::saved::executions::{Database, DatabaseError, Writer};
+    }
+    pub mod states {
+        pub use crate::saved::states::{HistoryFile, HistoryFileWriter, LeafChecks, StatesOf, read, write};
+    }
+}
 pub mod session {
     pub use crate::session::{LeafChecks, MpiRuns, OpenOptions, Session, compare};
 }
-pub mod state {
-    pub mod attributes {
-        pub use crate::state::attributes::AttributeId;
+pub mod symbols {
+    pub use crate::symbols::{AddressKind, ProcessStack, StackResolver, UserFrame};
+    pub mod cache {
+        pub use crate::symbols::cache::SymbolCache;
     }
-    pub mod file {
-        pub use crate::state::file::{HistoryFile, HistoryFileWriter, LeafChecks, StatesOf, read, write};
+    pub mod compiled {
+        pub use crate::symbols::compiled::CodeBuilder;
     }
-    pub mod history {
-        pub use crate::state::history::{STATES, Shown, StateHistory, StateValue, ThreadActivity, Times, most};
-        pub mod lines {
-            pub use crate::state::history::lines::{Held, HistoryLine, Longest, Time};
-        }
+    pub mod elf {
+        pub use crate::symbols::elf::{AddressBase, fixed_span, identity, symbols_at};
     }
-    pub mod kernel {
-        pub use crate::state::kernel::{Handlers, Machine, Options, RowsBy, record};
+    pub mod files {
+        pub use crate::symbols::files::SymbolPaths;
     }
-    pub mod questions {
-        pub use crate::state::questions::{Access, Asker, Family};
+    pub mod images {
+        pub use crate::symbols::images::Spaces;
     }
-    pub mod rows {
-        pub use crate::state::rows::{CpuRun, CpuTimeline, Host};
+    pub mod jitdump {
+        pub use crate::symbols::jitdump::read;
     }
-    pub mod segments {
-        pub use crate::state::segments::{Call, Segment, SegmentKind, Thread, ThreadId, ThreadName, ThreadRows};
+    pub mod perf_map {
+        pub use crate::symbols::perf_map::read;
     }
-    pub mod timeline {
-        pub use crate::state::timeline::{
-            CpuRun, CpuTimeline, HostId, ImageChange, ImageEvent, SegmentKind, StackOrigin, Tables, ThreadDraft,
-            ThreadId, Timeline, TimelineDraft, Waker,
-        };
+    pub mod unnamed {
+        pub use crate::symbols::unnamed::compiled;
     }
 }
+pub mod timeline {
+    pub use crate::timeline::{
+        Call, CpuRun, CpuTimeline, Host, ImageEvent, Segment, SegmentKind, Tables, Thread, ThreadDraft, ThreadId,
+        ThreadName, ThreadRows, Timeline, TimelineDraft, Waker,
+    };
+    pub mod attributes {
+        pub use crate::timeline::attributes::AttributeId;
+    }
+    pub mod history {
+        pub use crate::timeline::history::{STATES, Shown, StateHistory, StateValue, ThreadActivity, Times, most};
+        pub mod lines {
+            pub use crate::timeline::history::lines::{Held, HistoryLine, Longest, Time};
+        }
+    }
+    pub mod questions {
+        pub use crate::timeline::questions::{Access, Asker, Family};
+    }
+}
+pub mod tui;
 pub mod view;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Run the program with the words of its command line.
 pub fn main() -> ExitCode {
     allocator::on_exhaustion(|| {
-        crate::view::tui::give_back();
+        crate::tui::give_back();
         file::remove_unfinished();
     });
     // The standard library allocates its record of a thread outside of our allocator, and aborts if there is no memory

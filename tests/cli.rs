@@ -176,7 +176,7 @@ fn query_answers_values_of_the_history() {
 #[test]
 fn keys_page_is_generated_from_the_actions() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/KEYS.md");
-    let page = format!("# Keys of the interface\n\n{}", whyslow::parts::view::tui::key_bindings::markdown());
+    let page = format!("# Keys of the interface\n\n{}", whyslow::parts::tui::key_bindings::markdown());
     if std::env::var_os("WHYSLOW_WRITE_KEYS").is_some() {
         std::fs::write(&path, &page).unwrap();
     }

@@ -12,10 +12,11 @@ use whyslow::parts::analysis::path::walk;
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::notice::{Notice, Notices};
 use whyslow::parts::base::time::{Ns, Timestamp};
+use whyslow::parts::event::host::HostId;
 use whyslow::parts::input::{Argument, Opened, Source, open};
+use whyslow::parts::kernel::{Options, record};
 use whyslow::parts::model::clock::HostClock;
-use whyslow::parts::state::kernel::{Options, record};
-use whyslow::parts::state::timeline::{HostId, SegmentKind, Timeline};
+use whyslow::parts::timeline::{SegmentKind, Timeline};
 
 const SECOND: Ns = 1_000_000_000;
 const START: Ns = 1_700_000_000 * SECOND;

@@ -5,16 +5,16 @@
 use crate::support::ask;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use whyslow::parts::analysis::symbols::cache::SymbolCache;
-use whyslow::parts::analysis::symbols::files::SymbolPaths;
-use whyslow::parts::analysis::symbols::images::Spaces;
-use whyslow::parts::analysis::symbols::{AddressKind, ProcessStack, StackResolver, unnamed};
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::names::Names;
 use whyslow::parts::base::notice::Notices;
 use whyslow::parts::input::{self, Argument};
-use whyslow::parts::state::kernel;
-use whyslow::parts::state::questions::Asker;
+use whyslow::parts::kernel;
+use whyslow::parts::symbols::cache::SymbolCache;
+use whyslow::parts::symbols::files::SymbolPaths;
+use whyslow::parts::symbols::images::Spaces;
+use whyslow::parts::symbols::{AddressKind, ProcessStack, StackResolver, unnamed};
+use whyslow::parts::timeline::questions::Asker;
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders/compiled").join(name)

@@ -10,9 +10,10 @@ use std::path::Path;
 use whyslow::parts::analysis::path::{PathSegment, label, walk};
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::time::{Ns, Span, Timestamp};
+use whyslow::parts::event::host::HostId;
 use whyslow::parts::input::{Argument, Opened, open};
-use whyslow::parts::state::kernel::{Options, record};
-use whyslow::parts::state::timeline::{HostId, SegmentKind, ThreadId, Timeline};
+use whyslow::parts::kernel::{Options, record};
+use whyslow::parts::timeline::{SegmentKind, ThreadId, Timeline};
 
 /// Cases that do not pass yet, each with the reason.
 const KNOWN: &[(&str, &str)] = &[];

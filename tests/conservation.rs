@@ -15,11 +15,11 @@ use whyslow::parts::event::task::TaskDefinition;
 use whyslow::parts::explain;
 use whyslow::parts::input::record::ClassId;
 use whyslow::parts::input::{Argument, Opened, Source, open};
+use whyslow::parts::kernel::{Options, record};
 use whyslow::parts::reading::bind::is_kernel;
 use whyslow::parts::reading::tasks::{EventSignature, PayloadField, discover};
-use whyslow::parts::state::kernel::{Options, record};
-use whyslow::parts::state::questions::Asker;
-use whyslow::parts::state::timeline::Timeline;
+use whyslow::parts::timeline::Timeline;
+use whyslow::parts::timeline::questions::Asker;
 
 fn folders(root: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(root) else { return Vec::new() };

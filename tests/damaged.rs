@@ -8,10 +8,10 @@ use std::rc::Rc;
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::time::Ns;
 use whyslow::parts::input::{Argument, Opened, open};
+use whyslow::parts::kernel::{Options, record};
 use whyslow::parts::reading::chunks::ChunkTarget;
 use whyslow::parts::reading::engine::EngineOptions;
-use whyslow::parts::state::kernel::{Options, record};
-use whyslow::parts::state::timeline::{SegmentKind, Timeline, TimelineDraft};
+use whyslow::parts::timeline::{SegmentKind, Timeline, TimelineDraft};
 
 const START: Ns = 1_000_000;
 const END: Ns = START + 300;

@@ -11,10 +11,11 @@ use std::rc::Rc;
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::notice::Notice;
 use whyslow::parts::base::time::{Ns, Timestamp};
+use whyslow::parts::event::host::HostId;
 use whyslow::parts::input::{Argument, Opened, Source, open};
-use whyslow::parts::state::kernel::{Options, record};
-use whyslow::parts::state::questions::Asker;
-use whyslow::parts::state::timeline::{HostId, SegmentKind, Timeline, TimelineDraft};
+use whyslow::parts::kernel::{Options, record};
+use whyslow::parts::timeline::questions::Asker;
+use whyslow::parts::timeline::{SegmentKind, Timeline, TimelineDraft};
 
 const START: Ns = 15_605_000_000_000;
 const LEADER: i32 = 100;

@@ -4,8 +4,7 @@
 mod rates;
 
 use crate::simulator;
-use crate::support::ask;
-use crate::support::ctf_writer;
+use crate::support::{ask, ctf_writer};
 use rates::rates;
 use serde_json::Value;
 use simulator::plants::{hindered, machine};

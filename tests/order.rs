@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::dump::{self, Form, Sizes};
 use whyslow::parts::input::{self, Argument, Opened};
-use whyslow::parts::state::kernel::{Options, record};
-use whyslow::parts::state::timeline::TimelineDraft;
+use whyslow::parts::kernel::{Options, record};
+use whyslow::parts::timeline::TimelineDraft;
 
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders/rings.data")

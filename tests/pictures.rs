@@ -10,7 +10,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use std::path::Path;
 use std::time::Duration;
-use whyslow::parts::view::svg::{Ground, picture};
+use whyslow::parts::tui::svg::{Ground, picture};
 
 /// A picture, and the way to its screen.
 struct Picture {

@@ -6,7 +6,6 @@ use whyslow::parts::analysis::candidates::{self, CandidateSources, Programs};
 use whyslow::parts::analysis::executions::{self, PairingRule};
 use whyslow::parts::analysis::path::walk;
 use whyslow::parts::analysis::stack_tables::LazyStackTables;
-use whyslow::parts::analysis::symbols::files::SymbolPaths;
 use whyslow::parts::analysis::{operations, survey};
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::notice::Notices;
@@ -14,11 +13,12 @@ use whyslow::parts::base::span_list::SpanRoom;
 use whyslow::parts::event::task::{Delimiter, Pairing, TaskDefinition};
 use whyslow::parts::explain;
 use whyslow::parts::input::{Argument, Opened, open};
-use whyslow::parts::state::history::StateHistory;
-use whyslow::parts::state::history::lines::Time;
-use whyslow::parts::state::kernel::{Options, record};
-use whyslow::parts::state::questions::{Access, Asker, Family};
-use whyslow::parts::state::timeline::Timeline;
+use whyslow::parts::kernel::{Options, record};
+use whyslow::parts::symbols::files::SymbolPaths;
+use whyslow::parts::timeline::Timeline;
+use whyslow::parts::timeline::history::StateHistory;
+use whyslow::parts::timeline::history::lines::Time;
+use whyslow::parts::timeline::questions::{Access, Asker, Family};
 
 /// Analysis, rows, access.
 type Question = (String, String, String);

@@ -15,9 +15,9 @@ use whyslow::parts::base::notice::Notice;
 use whyslow::parts::dump;
 use whyslow::parts::dump::{Form, Sizes};
 use whyslow::parts::input::{self, Argument, OpenError, Opened, Source, Trace, count};
+use whyslow::parts::kernel::{Options, record};
 use whyslow::parts::reading::chunks::ChunkTarget;
 use whyslow::parts::reading::engine::EngineOptions;
-use whyslow::parts::state::kernel::{Options, record};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders").join(name)
@@ -250,7 +250,7 @@ fn answers_do_not_depend_on_workers_or_chunks() {
             let options =
                 Options { engine: EngineOptions { chunks, ..EngineOptions::default() }, ..Options::default() };
             let (found, notices) = record(&traces, &[], &options, &Ctx::new(workers)).unwrap();
-            let found = whyslow::parts::state::timeline::TimelineDraft::of(&found);
+            let found = whyslow::parts::timeline::TimelineDraft::of(&found);
             format!("{:?}\n{:?}\n{:?}\n{notices:?}", found.threads, found.tables.images, found.tables.wake_stacks)
         };
         let one = recorded(1, ChunkTarget::Whole);

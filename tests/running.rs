@@ -7,8 +7,8 @@ use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::notice::Notice;
 use whyslow::parts::base::time::Ns;
 use whyslow::parts::input::{self, Argument, Opened, Source};
-use whyslow::parts::state::kernel::{Options, record};
-use whyslow::parts::state::timeline::{SegmentKind, ThreadDraft, Timeline, TimelineDraft};
+use whyslow::parts::kernel::{Options, record};
+use whyslow::parts::timeline::{SegmentKind, ThreadDraft, Timeline, TimelineDraft};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders").join(name)

@@ -8,15 +8,15 @@ use schedule::{CPUS, Instant, World, simulate, simulate_kernel};
 use spans::span;
 use whyslow::parts::analysis::path::{label, walk};
 use whyslow::parts::base::time::{Ns, Span, Timestamp};
-use whyslow::parts::event::host::TraceOrigin;
+use whyslow::parts::event::host::{HostId, TraceOrigin};
 use whyslow::parts::event::kind::{Context, Event, Kind, LossSource, SoftIrq, TextId, ThreadContextId, WakeSource};
 use whyslow::parts::event::prev_state::Generation;
 use whyslow::parts::event::remark::Priority;
+use whyslow::parts::kernel::{Handlers, Machine};
 use whyslow::parts::reading::batch::Batch;
 use whyslow::parts::reading::sources::HostName;
-use whyslow::parts::state::kernel::{Handlers, Machine};
-use whyslow::parts::state::questions::Asker;
-use whyslow::parts::state::timeline::{HostId, ThreadId, Timeline, TimelineDraft};
+use whyslow::parts::timeline::questions::Asker;
+use whyslow::parts::timeline::{ThreadId, Timeline, TimelineDraft};
 
 /// Run the machine over the events, cut into batches before the given times.
 fn recorded(world: &World, cuts: &[Ns]) -> Timeline {

@@ -9,16 +9,16 @@ use json_schema::{Report, Schemas};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use whyslow::parts::analysis::symbols::files::SymbolPaths;
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::compare::functions::{by_function, sandwich};
 use whyslow::parts::compare::inverted::invert;
 use whyslow::parts::input::Argument;
 use whyslow::parts::model::settings::Settings;
 use whyslow::parts::session::{OpenOptions, Session};
+use whyslow::parts::symbols::files::SymbolPaths;
+use whyslow::parts::tui::bookmarks::{Bookmark, BookmarkPlace, with_bookmarks};
 use whyslow::parts::view::anomalies;
 use whyslow::parts::view::diff_parts::DiffParts;
-use whyslow::parts::view::tui::bookmarks::{Bookmark, BookmarkPlace, with_bookmarks};
 
 /// Described properties that no recording in `fixtures` shows: a kernel recording with waits without a known cause.
 const NOT_IN_FIXTURES: [&str; 4] = ["pid", "tid", "thread", "process"];

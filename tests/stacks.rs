@@ -9,18 +9,19 @@ use crate::support::{ask, corpus};
 use corpus::corpus;
 use std::collections::BTreeMap;
 use std::path::Path;
-use whyslow::parts::analysis::symbols::cache::SymbolCache;
-use whyslow::parts::analysis::symbols::files::SymbolPaths;
-use whyslow::parts::analysis::symbols::images::Spaces;
-use whyslow::parts::analysis::symbols::{AddressKind, ProcessStack, StackResolver, UserFrame};
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::names::Names;
 use whyslow::parts::base::notice::Notices;
 use whyslow::parts::base::time::Timestamp;
+use whyslow::parts::event::stack::StackOrigin;
 use whyslow::parts::input::{self, Argument};
-use whyslow::parts::state::kernel;
-use whyslow::parts::state::questions::Asker;
-use whyslow::parts::state::timeline::{StackOrigin, Timeline};
+use whyslow::parts::kernel;
+use whyslow::parts::symbols::cache::SymbolCache;
+use whyslow::parts::symbols::files::SymbolPaths;
+use whyslow::parts::symbols::images::Spaces;
+use whyslow::parts::symbols::{AddressKind, ProcessStack, StackResolver, UserFrame};
+use whyslow::parts::timeline::Timeline;
+use whyslow::parts::timeline::questions::Asker;
 
 /// Stacks by the event that made the tracer take them, functions innermost first, with their counts.
 type Counts = BTreeMap<(String, String), i64>;

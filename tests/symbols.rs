@@ -4,17 +4,18 @@
 use crate::support::elf;
 use elf::{Elf, SIZE, TEXT, checksum};
 use std::path::Path;
-use whyslow::parts::analysis::symbols::cache::SymbolCache;
-use whyslow::parts::analysis::symbols::files::SymbolPaths;
-use whyslow::parts::analysis::symbols::images::Spaces;
-use whyslow::parts::analysis::symbols::{AddressKind, ProcessStack, StackResolver};
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::names::Names;
 use whyslow::parts::base::notice::{Notice, Notices};
 use whyslow::parts::base::time::{Ns, Timestamp};
-use whyslow::parts::event::host::TraceOrigin;
+use whyslow::parts::event::host::{HostId, TraceOrigin};
+use whyslow::parts::event::image::ImageChange;
 use whyslow::parts::event::prev_state::Generation;
-use whyslow::parts::state::timeline::{HostId, ImageChange, ImageEvent, TimelineDraft};
+use whyslow::parts::symbols::cache::SymbolCache;
+use whyslow::parts::symbols::files::SymbolPaths;
+use whyslow::parts::symbols::images::Spaces;
+use whyslow::parts::symbols::{AddressKind, ProcessStack, StackResolver};
+use whyslow::parts::timeline::{ImageEvent, TimelineDraft};
 
 const HOST: HostId = HostId::at(0);
 const ID: &[u8] = b"a build id of twenty";

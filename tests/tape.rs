@@ -7,7 +7,7 @@
 use crate::support::{ask, pty_shell};
 use pty_shell::PtyShell;
 use std::time::Duration;
-use whyslow::parts::view::tui::key_bindings::TABLE;
+use whyslow::parts::tui::key_bindings::TABLE;
 
 const KEYS: &[(&str, &str)] = &[
     ("Enter", "\r"),
@@ -167,7 +167,7 @@ fn typed_keys_are_keys_of_the_interface() {
     };
     let typed = keys(&demo());
     for key in &typed {
-        let has = |row: &whyslow::parts::view::tui::actions::KeyBinding| row.keys.split(' ').any(|of| of == key);
+        let has = |row: &whyslow::parts::tui::actions::KeyBinding| row.keys.split(' ').any(|of| of == key);
         assert!(TABLE.iter().any(has), "`{key}` is no key");
     }
     // It shows the screens that the documents describe.

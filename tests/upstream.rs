@@ -82,7 +82,7 @@ impl Drop for Terminal {
 
 /// crossterm's parser waits for the byte with which it expects a sequence to end, and for no other, without limit: keys
 /// after a cut-off or unknown sequence are taken for its rest, Ctrl-C included. ECMA-48 ends a control sequence at
-/// any byte from 0x40 to 0x7e, so `q` would end the first two; a paste would need a limit of time. `view/tui/keyboard/`
+/// any byte from 0x40 to 0x7e, so `q` would end the first two; a paste would need a limit of time. `tui/keyboard/`
 /// has both.
 #[test]
 fn crossterm_takes_no_key_after_a_sequence_that_is_cut_off() {
@@ -96,7 +96,7 @@ fn crossterm_takes_no_key_after_a_sequence_that_is_cut_off() {
             std::thread::sleep(Duration::from_millis(100));
             terminal.send(key);
         }
-        assert!(!terminal.says("key q", long), "crossterm has mended {sequence:?}: see view/tui/keyboard/");
+        assert!(!terminal.says("key q", long), "crossterm has mended {sequence:?}: see tui/keyboard/");
     }
     // The same keys without it.
     let mut terminal = Terminal::new();

@@ -5,8 +5,7 @@
 //! decide the expected answer: see [`Expected`].
 
 use crate::simulator;
-use crate::support::ctf_writer;
-use crate::support::{ask, reread};
+use crate::support::{ask, ctf_writer, reread};
 use serde_json::Value;
 use simulator::recorder::{Contexts, Dialect, Events, Losses, Manner, Missing, Twice, write};
 use std::collections::BTreeMap;

@@ -7,9 +7,9 @@
 use super::path::Entered;
 use crate::base::time::Timestamp;
 use crate::model::carrier::Carrier;
-use crate::state::questions::Asker;
-use crate::state::reader::RowReader;
-use crate::state::timeline::{ThreadId, Timeline};
+use crate::timeline::questions::Asker;
+use crate::timeline::reader::RowReader;
+use crate::timeline::{ThreadId, Timeline};
 
 /// The carrier of the delay to the thread `waiter`, which waited at `start` and from which the critical path went on as
 /// `entered`.

@@ -23,7 +23,7 @@
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::kind::SOFT_IRQS;
-use crate::state::timeline::{Segment, SegmentKind, known_cpu};
+use crate::timeline::{Segment, SegmentKind, known_cpu};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,8 +7,8 @@
 //! switch-out. Cost: two binary searches per segment and counter. ALGORITHMS.md section 6.2.
 
 use super::path::PathSegment;
-use crate::state::reader::RowReader;
-use crate::state::timeline::{CounterOwner, SegmentKind, Timeline};
+use crate::timeline::reader::RowReader;
+use crate::timeline::{CounterOwner, SegmentKind, Timeline};
 
 /// The growth of each counter of the recording along a path.
 pub fn along(reader: &RowReader<'_>, path: &[PathSegment]) -> Vec<Option<i64>> {
@@ -40,8 +40,8 @@ mod tests {
     use crate::analysis::path::walk;
     use crate::analysis::timeline_builder::{HOST, TimelineBuilder, thread};
     use crate::base::time::{Span, Timestamp};
-    use crate::state::questions::Asker;
-    use crate::state::timeline::{Counter, CounterValue};
+    use crate::timeline::questions::Asker;
+    use crate::timeline::{Counter, CounterValue};
 
     #[test]
     fn along_sums_running_segments_and_gives_none_without_values() {

@@ -12,8 +12,8 @@ use crate::base::packed::packed;
 use crate::base::time::Ns;
 use crate::event::transfer::{Transfer, transfer};
 use crate::model::metric::Metric;
-use crate::state::reader::{RowCursor, RowReader};
-use crate::state::timeline::{Call, PageFault, SegmentKind, ThreadId, Timeline};
+use crate::timeline::reader::{RowCursor, RowReader};
+use crate::timeline::{Call, PageFault, SegmentKind, ThreadId, Timeline};
 use std::collections::BTreeMap;
 
 /// Counts along a path.

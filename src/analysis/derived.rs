@@ -9,16 +9,16 @@
 use super::conversations::{self, NoConversation};
 use super::iterations::{self, ExecutionEnd, boundary};
 use super::stack_tables::LazyStackTables;
-use super::symbols::files::SymbolPaths;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::fold_digits;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::derived::Derived;
-use crate::state::questions::Asker;
-use crate::state::timeline::{
-    HostId, ImageChange, Mark, MarkField, SegmentKind, Thread, ThreadId, ThreadName, Timeline,
-};
+use crate::event::host::HostId;
+use crate::event::image::ImageChange;
+use crate::symbols::files::SymbolPaths;
+use crate::timeline::questions::Asker;
+use crate::timeline::{Mark, MarkField, SegmentKind, Thread, ThreadId, ThreadName, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of programs that record: their activity is not part of the machine's work.
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
     use crate::analysis::executions::{PairingRule, pair};
     use crate::analysis::timeline_builder::{HOST, TimelineBuilder};
-    use crate::state::timeline::{ImageEvent, ThreadDraft};
+    use crate::timeline::{ImageEvent, ThreadDraft};
 
     fn found(builder: &mut TimelineBuilder, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
         builder.0.marks.clear();

@@ -20,9 +20,10 @@
 //! Cost: a binary search and a sweep over the requests in the wait. ALGORITHMS.md section 5.4, `share`, with weights.
 
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::state::questions::Asker;
-use crate::state::reader::RowReader;
-use crate::state::timeline::{DiskRequest, HostId, SegmentKind, Thread, ThreadId, Timeline};
+use crate::event::host::HostId;
+use crate::timeline::questions::Asker;
+use crate::timeline::reader::RowReader;
+use crate::timeline::{DiskRequest, SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
@@ -361,7 +362,7 @@ fn ring_owners(timeline: &Timeline) -> HashMap<(HostId, i32), ThreadId> {
 mod tests {
     use super::*;
     use crate::analysis::timeline_builder::{TimelineBuilder, thread};
-    use crate::state::timeline::ThreadName;
+    use crate::timeline::ThreadName;
 
     fn queue(items: &[(Ns, Ns, u64, u32)]) -> Queue {
         let mut queue = Queue::default();

@@ -9,11 +9,12 @@
 use super::functions::{self, CalledFunction};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
+use crate::event::host::HostId;
 use crate::event::task::{self, TaskDefinition};
 use crate::reading::tasks;
-use crate::state::questions::Asker;
-use crate::state::reader::RowReader;
-use crate::state::timeline::{HostCoverage, HostId, MarkRow, ThreadId, Timeline};
+use crate::timeline::questions::Asker;
+use crate::timeline::reader::RowReader;
+use crate::timeline::{HostCoverage, MarkRow, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -263,7 +264,7 @@ mod tests {
     use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::base::time::Ns;
     use crate::event::task::Delimiter;
-    use crate::state::timeline::{Call, ThreadDraft};
+    use crate::timeline::{Call, ThreadDraft};
 
     type Marks<'a> = &'a [(Ns, bool, usize, Option<i64>)];
 

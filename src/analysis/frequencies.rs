@@ -7,8 +7,9 @@
 
 use super::path::PathSegment;
 use crate::base::time::{Ns, Span, Timestamp};
+use crate::event::host::HostId;
 use crate::event::remark::RemarkKind;
-use crate::state::timeline::{HostId, SegmentKind, Timeline};
+use crate::timeline::{SegmentKind, Timeline};
 use foldhash::HashMap;
 
 /// The frequencies of all CPUs that changed theirs.

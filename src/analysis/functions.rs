@@ -7,16 +7,17 @@
 //! address is the name. Cost: linear in the marks.
 
 use super::executions::Execution;
-use super::symbols::files::SymbolPaths;
-use super::symbols::images::Spaces;
-use super::symbols::{AddressKind, ProcessStack, StackResolver};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::figure;
 use crate::base::names::Names;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
-use crate::state::questions::Asker;
-use crate::state::timeline::{HostId, MarkRow, ThreadId, Timeline};
+use crate::event::host::HostId;
+use crate::symbols::files::SymbolPaths;
+use crate::symbols::images::Spaces;
+use crate::symbols::{AddressKind, ProcessStack, StackResolver};
+use crate::timeline::questions::Asker;
+use crate::timeline::{MarkRow, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -110,7 +111,7 @@ impl FunctionNames {
         let resolver = StackResolver::new(timeline, &spaces, symbol_paths, &cache);
         let frames = resolver.resolve(&stacks, &mut names, notices, ctx)?;
         let name = |((function, _), frames): (&(CalledFunction, ProcessStack), &Vec<_>)| {
-            let frame: Option<&super::symbols::UserFrame> = frames.first();
+            let frame: Option<&crate::symbols::UserFrame> = frames.first();
             let known = frame.filter(|f| !f.folded).map(|f| names.get(f.name).to_owned());
             (*function, known.unwrap_or_else(|| format!("{:#x}", function.address)))
         };

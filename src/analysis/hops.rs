@@ -5,7 +5,7 @@
 //! whose roots are the executions' own threads. Interning a child is one look-up; parents precede children.
 
 use crate::model::carrier::Carrier;
-use crate::state::timeline::ThreadId;
+use crate::timeline::ThreadId;
 use foldhash::HashMap;
 
 crate::base::names::handle! {

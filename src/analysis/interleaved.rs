@@ -10,9 +10,10 @@
 
 use super::executions::Execution;
 use crate::base::time::{Ns, Span};
-use crate::state::questions::Asker;
-use crate::state::reader::RowReader;
-use crate::state::timeline::{HostId, SegmentKind, Thread, ThreadId, Timeline};
+use crate::event::host::HostId;
+use crate::timeline::questions::Asker;
+use crate::timeline::reader::RowReader;
+use crate::timeline::{SegmentKind, Thread, ThreadId, Timeline};
 use std::collections::BTreeMap;
 
 /// An execution is long from this multiple of the usual running time on.
@@ -98,7 +99,7 @@ mod tests {
     use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::base::notice::Notices;
     use crate::model::facts::Quality;
-    use crate::state::timeline::Host;
+    use crate::timeline::Host;
 
     /// From 1,000 to 4,000 thread 1 alternates every 200 with thread 2, whose executions run for `other`; before that
     /// both are short.

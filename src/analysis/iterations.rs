@@ -9,16 +9,16 @@
 
 use super::stack_tables::{LazyStackTables, StackTables};
 use super::stacks::StackId;
-use super::symbols::files::SymbolPaths;
-use super::symbols::{ProcessStack, StackResolver};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names, fold_digits};
 use crate::base::notice::Notices;
 use crate::base::time::{Span, Timestamp};
 use crate::event::derived::WaitIterations;
-use crate::state::questions::Asker;
-use crate::state::reader::{RowCursor, RowReader};
-use crate::state::timeline::{Call, Mark, MarkField, Segment, Thread, ThreadId, Timeline};
+use crate::symbols::files::SymbolPaths;
+use crate::symbols::{ProcessStack, StackResolver};
+use crate::timeline::questions::Asker;
+use crate::timeline::reader::{RowCursor, RowReader};
+use crate::timeline::{Call, Mark, MarkField, Segment, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
@@ -222,7 +222,8 @@ mod tests {
     use crate::analysis::executions::{PairingRule, pair};
     use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::base::time::Ns;
-    use crate::state::timeline::{SegmentKind, StackOrigin, ThreadName};
+    use crate::event::stack::StackOrigin;
+    use crate::timeline::{SegmentKind, ThreadName};
 
     fn iterations(builder: &mut TimelineBuilder, call: &str, thread: Option<&str>) -> Vec<(Ns, Ns)> {
         let definition = WaitIterations { call: call.to_owned(), thread: thread.map(str::to_owned) };

@@ -4,7 +4,8 @@
 //! for each query.
 
 use crate::base::time::Timestamp;
-use crate::state::timeline::{HostId, Thread, ThreadId, Timeline};
+use crate::event::host::HostId;
+use crate::timeline::{Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 
 /// The threads whose tid is the process id, by process.

@@ -1,9 +1,9 @@
 //! Explanations: which thread waited for which, along which path, in which functions.
 //!
-//! In: a sealed [`Timeline`](crate::state::timeline::Timeline). Out: for each execution its critical [`path`], whose
-//! segments are given their [`stacks`] and accumulated into an [`outline`] of calling contexts ([`ecct`]); [`symbols`]
-//! names the addresses in it. Apart from these, [`patterns`] finds what repeats in sequences of operations, which
-//! occurrences took longer than usual, and where that delay began; [`offsets`] fits the clocks of such sequences.
+//! In: a sealed [`Timeline`](crate::timeline::Timeline). Out: for each execution its critical [`path`], whose
+//! segments are given their [`stacks`] and accumulated into an [`outline`] of calling contexts ([`ecct`]), in
+//! which `symbols` names the addresses. Apart from these, [`patterns`] finds what repeats in sequences of operations,
+//! which occurrences took longer than usual, and where that delay began; [`offsets`] fits the clocks of such sequences.
 //! Before all of it, [`clocks`] aligns the traces of several hosts on one time line.
 
 pub mod candidates;
@@ -39,7 +39,6 @@ pub mod stack_tables;
 pub mod stacks;
 pub mod surroundings;
 pub mod survey;
-pub mod symbols;
 pub mod thread_names;
 pub mod throttling;
 #[cfg(test)]

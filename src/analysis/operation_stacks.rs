@@ -6,15 +6,15 @@
 
 use super::operations::streams;
 use super::stacks::StackTimelines;
-use super::symbols::cache::SymbolCache;
-use super::symbols::files::SymbolPaths;
-use super::symbols::images::Spaces;
-use super::symbols::{ProcessStack, StackResolver};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::event::operation::{Operations, StackSpan};
-use crate::state::questions::Asker;
-use crate::state::timeline::Timeline;
+use crate::symbols::cache::SymbolCache;
+use crate::symbols::files::SymbolPaths;
+use crate::symbols::images::Spaces;
+use crate::symbols::{ProcessStack, StackResolver};
+use crate::timeline::Timeline;
+use crate::timeline::questions::Asker;
 use foldhash::HashMap;
 
 /// The stacks of a timeline and the files that name their functions.
@@ -62,7 +62,7 @@ pub fn attach(
     let resolver = StackResolver::new(timeline, sources.spaces, symbol_paths, sources.symbols);
     let frames = resolver.resolve(&stacks, &mut operations.names, notices, ctx)?;
     let named = |frames: Vec<_>| {
-        let known = frames.into_iter().filter(|f: &super::symbols::UserFrame| !f.folded);
+        let known = frames.into_iter().filter(|f: &crate::symbols::UserFrame| !f.folded);
         known.map(|f| f.name).collect()
     };
     operations.stacks = frames.into_iter().map(named).collect();

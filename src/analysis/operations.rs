@@ -10,12 +10,13 @@
 use super::leaders::Leaders;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span, Timestamp};
+use crate::event::host::HostId;
 use crate::event::operation::{Message, Operation, OperationKind, OperationPlace, Operations, Sequence};
 use crate::model::carrier::Carrier;
 use crate::model::thread::ThreadIdentity;
-use crate::state::questions::Asker;
-use crate::state::reader::RowCursor;
-use crate::state::timeline::{HostId, MarkRow, Segment, SegmentKind, Thread, ThreadId, Timeline, Waker};
+use crate::timeline::questions::Asker;
+use crate::timeline::reader::RowCursor;
+use crate::timeline::{MarkRow, Segment, SegmentKind, Thread, ThreadId, Timeline, Waker};
 use foldhash::{HashMap, HashSet};
 
 /// The threads that are streams: those with system calls or user-space events, except idle tasks and the tracer's own
@@ -170,7 +171,7 @@ mod tests {
     use crate::analysis::patterns::PatternAnalysis;
     use crate::base::ctx::Ctx;
     use crate::model::settings::Settings;
-    use crate::state::timeline::{Call, Mark, Thread, ThreadDraft, ThreadName, ThreadRows, TimelineDraft};
+    use crate::timeline::{Call, Mark, Thread, ThreadDraft, ThreadName, ThreadRows, TimelineDraft};
 
     const MS: Ns = 1_000_000;
 

@@ -7,10 +7,11 @@
 use super::stacks::StackId;
 use crate::base::names::NameId;
 use crate::base::time::Ns;
+use crate::event::host::HostId;
 use crate::event::remark::KernelWork;
 use crate::model::environment::ServerPort;
 use crate::model::wait_kind::WaitKind;
-use crate::state::timeline::{HostId, ThreadId};
+use crate::timeline::ThreadId;
 use foldhash::HashMap;
 
 crate::base::names::handle! {

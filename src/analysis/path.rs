@@ -11,9 +11,9 @@
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::model::wait_kind::BY_TRACER;
-use crate::state::questions::Asker;
-use crate::state::reader::{RowCursor, RowReader};
-use crate::state::timeline::{Segment, SegmentKind, ThreadId, Timeline, Waker};
+use crate::timeline::questions::Asker;
+use crate::timeline::reader::{RowCursor, RowReader};
+use crate::timeline::{Segment, SegmentKind, ThreadId, Timeline, Waker};
 
 /// The reason why the path entered a thread: the state of the thread above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

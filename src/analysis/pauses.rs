@@ -14,9 +14,10 @@ use super::clock_watch::{ClockWatch, CpuPauses, FoundPauses};
 use super::quota_watch::{QuotaWatch, Quotas};
 use super::throttling::{ThrottleWatch, Throttling};
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::state::questions::Asker;
-use crate::state::reader::RowReader;
-use crate::state::timeline::{HostId, SegmentKind, ThreadId, Timeline};
+use crate::event::host::HostId;
+use crate::timeline::questions::Asker;
+use crate::timeline::reader::RowReader;
+use crate::timeline::{SegmentKind, ThreadId, Timeline};
 
 /// Length of a slot, at least.
 const SLOT: Ns = 100_000;
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
     use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::model::environment::{Environment, PlacedEnvironment, ThreadSetting};
-    use crate::state::timeline::Host;
+    use crate::timeline::Host;
     use std::sync::Arc;
 
     /// Three threads that make a call every 50 us; from 40 to 48 ms all of them pause, or the first alone.

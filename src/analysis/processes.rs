@@ -7,7 +7,8 @@
 use super::derived::tracers;
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
-use crate::state::timeline::{HostId, Thread, ThreadId, Timeline};
+use crate::event::host::HostId;
+use crate::timeline::{Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
@@ -106,7 +107,7 @@ pub fn threads_of(timeline: &Timeline, name_or_pid: &str) -> BTreeSet<ThreadId> 
 mod tests {
     use super::*;
     use crate::analysis::timeline_builder::TimelineBuilder;
-    use crate::state::timeline::ThreadName;
+    use crate::timeline::ThreadName;
 
     #[test]
     fn threads_of_takes_a_pid_where_no_process_has_the_name() {

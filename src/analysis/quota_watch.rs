@@ -21,8 +21,9 @@
 
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::state::reader::RowReader;
-use crate::state::timeline::{HostId, Segment, SegmentKind, Thread, ThreadId};
+use crate::event::host::HostId;
+use crate::timeline::reader::RowReader;
+use crate::timeline::{Segment, SegmentKind, Thread, ThreadId};
 use std::collections::BTreeMap;
 
 /// The longest time in which each thread of a run queue has its turn, on kernels of default settings, where these are

@@ -7,10 +7,11 @@
 //! it; a binary search for each question. ALGORITHMS.md 5.4.
 
 use crate::base::time::{Ns, Span, Timestamp};
+use crate::event::host::HostId;
 use crate::event::remark::{KernelWork, Priority, Remark, RemarkKind};
-use crate::state::questions::Asker;
-use crate::state::reader::RowReader;
-use crate::state::timeline::{HostId, SegmentKind, Thread, ThreadId, Timeline};
+use crate::timeline::questions::Asker;
+use crate::timeline::reader::RowReader;
+use crate::timeline::{SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 
 /// A pause begins at most so much later than its event.

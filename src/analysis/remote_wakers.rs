@@ -11,9 +11,11 @@
 
 use crate::base::names::{NameId, fold_digits};
 use crate::base::time::{Span, Timestamp};
-use crate::state::questions::Asker;
-use crate::state::reader::RowReader;
-use crate::state::timeline::{HostId, RawStackId, SegmentKind, StackOrigin, ThreadId, Timeline, Waker};
+use crate::event::host::HostId;
+use crate::event::stack::{RawStackId, StackOrigin};
+use crate::timeline::questions::Asker;
+use crate::timeline::reader::RowReader;
+use crate::timeline::{SegmentKind, ThreadId, Timeline, Waker};
 use foldhash::{HashMap, HashSet};
 
 /// The most threads of a process among which the waker is looked for.
@@ -125,7 +127,7 @@ mod tests {
     use super::*;
     use crate::analysis::timeline_builder::{TimelineBuilder, thread};
     use crate::base::time::Ns;
-    use crate::state::timeline::ThreadName;
+    use crate::timeline::ThreadName;
 
     /// A segment on a CPU.
     fn on(builder: &mut TimelineBuilder, n: usize, cpu: u32, from: Ns, to: Ns, kind: SegmentKind) {

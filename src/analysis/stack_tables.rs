@@ -6,16 +6,16 @@
 
 use super::iterations::WaitSites;
 use super::stacks::StackTimelines;
-use super::symbols::cache::SymbolCache;
-use super::symbols::files::SymbolPaths;
-use super::symbols::images::Spaces;
-use super::symbols::kernel::{KernelSymbols, kernel_symbols};
-use super::symbols::unnamed;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
-use crate::state::reader::RowReader;
-use crate::state::timeline::{ThreadId, Timeline};
+use crate::symbols::cache::SymbolCache;
+use crate::symbols::files::SymbolPaths;
+use crate::symbols::images::Spaces;
+use crate::symbols::kernel::{KernelSymbols, kernel_symbols};
+use crate::symbols::unnamed;
+use crate::timeline::reader::RowReader;
+use crate::timeline::{ThreadId, Timeline};
 use std::sync::{Arc, OnceLock};
 
 /// See the module.

@@ -8,7 +8,7 @@
 
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::environment::{ControlGroup, PlacedEnvironment, ThreadSetting};
-use crate::state::timeline::Thread;
+use crate::timeline::Thread;
 
 /// Groups around each other: the kernel has no more levels in use.
 const DEEPEST: usize = 64;

@@ -11,11 +11,9 @@ use crate::base::figure;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
 use crate::event::task::TaskDefinition;
-use crate::model::survey::Survey;
-use crate::model::survey::TaskSurvey;
-use crate::model::survey::UnknownTime;
-use crate::state::questions::Asker;
-use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
+use crate::model::survey::{Survey, TaskSurvey, UnknownTime};
+use crate::timeline::questions::Asker;
+use crate::timeline::{SegmentKind, ThreadId, Timeline};
 use foldhash::HashSet;
 use std::collections::BTreeMap;
 

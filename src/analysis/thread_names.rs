@@ -11,7 +11,8 @@
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
-use crate::state::timeline::{HostId, Thread, ThreadName, Timeline};
+use crate::event::host::HostId;
+use crate::timeline::{Thread, ThreadName, Timeline};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 

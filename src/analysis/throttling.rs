@@ -20,7 +20,7 @@ use super::quota_watch::{QuotaPhase, TICK, chance, densest};
 use super::surroundings::Surroundings;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::environment::{ControlGroup, CpuQuota, PlacedEnvironment, ThrottleCount};
-use crate::state::timeline::{Segment, SegmentKind, Thread, ThreadId};
+use crate::timeline::{Segment, SegmentKind, Thread, ThreadId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

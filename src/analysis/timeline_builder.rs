@@ -2,10 +2,11 @@
 //! addresses), stacks come from samples, and times are nanoseconds since the origin.
 
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::event::stack::OptionalWeight;
-use crate::state::timeline::{
-    Call, CpuRun, CpuTimeline, DiskRequest, HostId, Mark, Segment, SegmentKind, StackOrigin, StackSample, Thread,
-    ThreadDraft, ThreadId, ThreadName, ThreadRows, Timeline, TimelineDraft, Waker,
+use crate::event::host::HostId;
+use crate::event::stack::{OptionalWeight, StackOrigin};
+use crate::timeline::{
+    Call, CpuRun, CpuTimeline, DiskRequest, Mark, Segment, SegmentKind, StackSample, Thread, ThreadDraft, ThreadId,
+    ThreadName, ThreadRows, Timeline, TimelineDraft, Waker,
 };
 
 pub(crate) const HOST: HostId = HostId::at(0);
@@ -118,7 +119,7 @@ impl TimelineBuilder {
     }
 
     /// Addresses of a raw stack as letters, outermost first.
-    pub fn letters(&self, stack: crate::state::timeline::RawStackId) -> String {
+    pub fn letters(&self, stack: crate::event::stack::RawStackId) -> String {
         self.0.tables.stacks.get(stack).iter().rev().map(|a| *a as u8 as char).collect()
     }
 }

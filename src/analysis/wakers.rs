@@ -10,12 +10,12 @@
 //! (`remote_wakers`). ALGORITHMS.md section 4.4.
 
 use super::remote_wakers::{FutexWait, RemoteWakers};
-use super::symbols::kernel::{KernelSymbols, is_interrupt_entry};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
-use crate::event::stack::StackOrigin;
-use crate::state::questions::Asker;
-use crate::state::timeline::{RawStackId, SegmentEnd, SegmentKind, ThreadId, Timeline, WakeStack, Waker};
+use crate::event::stack::{RawStackId, StackOrigin};
+use crate::symbols::kernel::{KernelSymbols, is_interrupt_entry};
+use crate::timeline::questions::Asker;
+use crate::timeline::{SegmentEnd, SegmentKind, ThreadId, Timeline, WakeStack, Waker};
 use foldhash::HashMap;
 
 /// The waker according to a call chain.

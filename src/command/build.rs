@@ -2,10 +2,10 @@
 
 use super::console::Console;
 use super::{Outcome, Question, places};
-use crate::analysis::symbols::files::SymbolPaths;
 use crate::confinement::Files;
 use crate::options::{InputOptions, SymbolOptions};
 use crate::session::{NewHistoryFile, Session, UsageError};
+use crate::symbols::files::SymbolPaths;
 use clap::Args;
 use std::path::PathBuf;
 

@@ -2,11 +2,11 @@
 
 use super::console::Console;
 use super::{Depth, Outcome, Question, places, sound};
+use crate::advice::questions::questions;
 use crate::base::notice::Notices;
 use crate::confinement::Files;
 use crate::explain;
 use crate::explain::facts::{archive_facts, iteration_durations};
-use crate::model::questions::questions;
 use crate::model::settings::Settings;
 use crate::options::{InputOptions, SymbolOptions};
 use crate::reading::tasks;

@@ -24,18 +24,15 @@ mod tour;
 
 pub use console::STDOUT;
 
-use crate::analysis::symbols::files::SymbolPaths;
-use crate::analysis::symbols::perf_map;
 use crate::base::budget::Budget;
-use crate::base::clean;
 use crate::base::ctx::{Cancel, Ctx};
 use crate::base::file::{EndSignals, Output};
 use crate::base::memory::{self, Limit, MemoryError};
 use crate::base::notice::Notices;
-use crate::base::sandbox;
 #[cfg(test)]
 use crate::base::sandbox::Rules;
 use crate::base::temporary;
+use crate::base::{clean, sandbox};
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::confinement::{self, Files};
 use crate::input::{self, Argument};
@@ -43,6 +40,8 @@ use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::options::{GroupOptions, InputOptions, SymbolOptions};
 use crate::session::{self, LabelledAccount, LeafChecks, OpenOptions, Session, UsageError};
+use crate::symbols::files::SymbolPaths;
+use crate::symbols::perf_map;
 use crate::view::stderr::say;
 use anyhow::Context;
 use clap::Subcommand;

@@ -2,7 +2,6 @@
 
 use super::console::{STDOUT, print};
 use super::interface::InterfaceOptions;
-use crate::analysis::symbols::elf;
 use crate::base::time::Ns;
 use crate::base::{clean, figure, spelling};
 use crate::input::Argument;
@@ -13,6 +12,7 @@ use crate::record::script::ScriptMode;
 use crate::record::shell::ShellCommand;
 use crate::record::{self, RecordError, Recorder, RecordingEnd, RecordingProgress, RecordingRequest};
 use crate::session::UsageError;
+use crate::symbols::elf;
 use crate::view::stderr::say;
 use anyhow::Context;
 use clap::Args;

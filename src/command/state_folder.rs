@@ -9,7 +9,7 @@
 use crate::base::clean;
 use crate::base::file::{self, Existing};
 use crate::input::Argument;
-use crate::view::tui::saved::SavedView;
+use crate::tui::saved::SavedView;
 use etcetera::BaseStrategy;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;

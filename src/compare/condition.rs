@@ -6,9 +6,8 @@
 //! (`--slow trace=new --fast trace=old`).
 
 use super::Comparison;
-use crate::base::figure;
-use crate::base::quantity;
 use crate::base::statistics::{Random, Sums, nearest_rank, welch};
+use crate::base::{figure, quantity};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use std::collections::BTreeMap;

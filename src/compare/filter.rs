@@ -6,9 +6,8 @@
 
 use super::times_of_day::TimeOfDay;
 use crate::base::op::Op;
-use crate::base::quantity;
-use crate::base::spelling;
 use crate::base::statistics::nearest_rank;
+use crate::base::{quantity, spelling};
 use crate::model::histogram::ValueRange;
 use crate::model::metric::{ABSENT, Metric, Unit};
 use std::fmt;

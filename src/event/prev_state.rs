@@ -2,7 +2,7 @@
 
 /// The next state of a thread that leaves the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaves {
+pub enum PrevState {
     /// It could go on: preempted, or it yielded.
     Ready,
     /// It waits.
@@ -48,24 +48,24 @@ impl Generation {
     }
 
     /// Decode the state; `exited` says that the thread's exit was seen since it was last switched in.
-    pub fn decode(self, state: u16, exited: bool) -> Leaves {
+    pub fn decode(self, state: u16, exited: bool) -> PrevState {
         if state & 0x03 != 0 {
-            return Leaves::Blocked;
+            return PrevState::Blocked;
         }
         if state & 0x30 != 0 {
-            return Leaves::Dead;
+            return PrevState::Dead;
         }
         if state & 0x0c != 0 {
-            return Leaves::Stopped(if state & 0x08 != 0 { StoppedBy::Tracer } else { StoppedBy::Signal });
+            return PrevState::Stopped(if state & 0x08 != 0 { StoppedBy::Tracer } else { StoppedBy::Signal });
         }
         match (self, state) {
-            _ if exited && state & 0x40 != 0 => Leaves::Dead,
-            (Generation::Old, s) if s & 0x40 != 0 => Leaves::Dead,
-            (Generation::Old, s) if s & 0x200 != 0 => Leaves::Parked,
-            (Generation::Old, _) => Leaves::Ready,
-            (_, s) if s & 0x40 != 0 => Leaves::Parked,
-            (_, s) if s & 0x80 != 0 => Leaves::Blocked,
-            _ => Leaves::Ready,
+            _ if exited && state & 0x40 != 0 => PrevState::Dead,
+            (Generation::Old, s) if s & 0x40 != 0 => PrevState::Dead,
+            (Generation::Old, s) if s & 0x200 != 0 => PrevState::Parked,
+            (Generation::Old, _) => PrevState::Ready,
+            (_, s) if s & 0x40 != 0 => PrevState::Parked,
+            (_, s) if s & 0x80 != 0 => PrevState::Blocked,
+            _ => PrevState::Ready,
         }
     }
 }
@@ -83,23 +83,23 @@ mod tests {
         assert_eq!(Generation::of(Some("4.14.2")), Generation::New);
         assert_eq!(Generation::of(None), Generation::Unknown);
         for (state, on_new, on_old) in [
-            (0, Leaves::Ready, Leaves::Ready),
-            (1, Leaves::Blocked, Leaves::Blocked),
-            (2, Leaves::Blocked, Leaves::Blocked),
-            (0x82, Leaves::Blocked, Leaves::Blocked),
-            (4, Leaves::Stopped(StoppedBy::Signal), Leaves::Stopped(StoppedBy::Signal)),
-            (8, Leaves::Stopped(StoppedBy::Tracer), Leaves::Stopped(StoppedBy::Tracer)),
-            (0xc, Leaves::Stopped(StoppedBy::Tracer), Leaves::Stopped(StoppedBy::Tracer)),
-            (0x10, Leaves::Dead, Leaves::Dead),
-            (0x40, Leaves::Parked, Leaves::Dead),
-            (0x80, Leaves::Blocked, Leaves::Ready),
-            (0x100, Leaves::Ready, Leaves::Ready),
-            (0x200, Leaves::Ready, Leaves::Parked),
-            (0x1000, Leaves::Ready, Leaves::Ready),
+            (0, PrevState::Ready, PrevState::Ready),
+            (1, PrevState::Blocked, PrevState::Blocked),
+            (2, PrevState::Blocked, PrevState::Blocked),
+            (0x82, PrevState::Blocked, PrevState::Blocked),
+            (4, PrevState::Stopped(StoppedBy::Signal), PrevState::Stopped(StoppedBy::Signal)),
+            (8, PrevState::Stopped(StoppedBy::Tracer), PrevState::Stopped(StoppedBy::Tracer)),
+            (0xc, PrevState::Stopped(StoppedBy::Tracer), PrevState::Stopped(StoppedBy::Tracer)),
+            (0x10, PrevState::Dead, PrevState::Dead),
+            (0x40, PrevState::Parked, PrevState::Dead),
+            (0x80, PrevState::Blocked, PrevState::Ready),
+            (0x100, PrevState::Ready, PrevState::Ready),
+            (0x200, PrevState::Ready, PrevState::Parked),
+            (0x1000, PrevState::Ready, PrevState::Ready),
         ] {
             assert_eq!((new.decode(state, false), old.decode(state, false)), (on_new, on_old), "{state:#x}");
         }
-        assert_eq!(Generation::Unknown.decode(0x40, true), Leaves::Dead);
-        assert_eq!(Generation::Unknown.decode(0x40, false), Leaves::Parked);
+        assert_eq!(Generation::Unknown.decode(0x40, true), PrevState::Dead);
+        assert_eq!(Generation::Unknown.decode(0x40, false), PrevState::Parked);
     }
 }

@@ -1,7 +1,7 @@
 //! What events say of a thread or a CPU beside its states: priority, work of the kernel, signals, frequency.
 //!
 //! No state depends on them. They are rare, but for priorities, of which only changes are kept; so they are a table of
-//! their own (`state/kernel/remarks.rs`), which `analysis/remarks.rs` reads. ALGORITHMS.md 5.4.
+//! their own (`kernel/remarks.rs`), which `analysis/remarks.rs` reads. ALGORITHMS.md 5.4.
 
 use super::host::HostId;
 use crate::base::time::Timestamp;

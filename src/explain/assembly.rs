@@ -25,8 +25,8 @@ use crate::model::execution::{ContextTime, ExecutionId};
 use crate::model::metric::SUCCEEDED;
 use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, TraceId, categories};
-use crate::state::questions::Asker;
-use crate::state::timeline::Timeline;
+use crate::timeline::Timeline;
+use crate::timeline::questions::Asker;
 
 /// A model as it grows.
 pub(super) struct Assembly<'a> {

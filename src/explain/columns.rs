@@ -12,7 +12,7 @@ use crate::base::time::Timestamp;
 use crate::model::column_values::ColumnValues;
 use crate::model::metric::{ABSENT, Column, Metric};
 use crate::model::wait_kind::WaitKind;
-use crate::state::timeline::Timeline;
+use crate::timeline::Timeline;
 use std::collections::BTreeMap;
 
 /// Collects the metrics of executions, one after the other, in order.

@@ -6,8 +6,8 @@
 use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::time::Span;
 use crate::model::concurrent::{ConcurrentQuestion, ConcurrentThread, ConcurrentUse};
-use crate::state::history::lines::{HistoryLine, Time};
-use crate::state::history::{Shown, StateHistory, ThreadActivity};
+use crate::timeline::history::lines::{HistoryLine, Time};
+use crate::timeline::history::{Shown, StateHistory, ThreadActivity};
 use std::collections::BTreeMap;
 
 /// Threads named in each list, at most.
@@ -125,8 +125,10 @@ mod tests {
     use super::*;
     use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::base::time::{Ns, Timestamp};
-    use crate::state::timeline::{Call, CpuRun, CpuTimeline, HostId, SegmentKind, Thread, ThreadDraft, ThreadId};
-    use crate::state::timeline::{ThreadName, ThreadRows};
+    use crate::event::host::HostId;
+    use crate::timeline::{
+        Call, CpuRun, CpuTimeline, SegmentKind, Thread, ThreadDraft, ThreadId, ThreadName, ThreadRows,
+    };
 
     /// Threads 7 to 10 of one host, of which the last is of another process than the others.
     fn history() -> StateHistory {

@@ -14,11 +14,6 @@
 use crate::analysis::outline::{NoAnswer, Outline, OutlineStep};
 use crate::analysis::pauses::Pauses;
 use crate::analysis::stacks::{Stack, StackId, StackTable};
-use crate::analysis::symbols::cache::SymbolCache;
-use crate::analysis::symbols::files::SymbolPaths;
-use crate::analysis::symbols::images::Spaces;
-use crate::analysis::symbols::kernel::KernelSymbols;
-use crate::analysis::symbols::{ProcessStack, StackResolver, UserFrame};
 use crate::analysis::throttling::QuotaTotal;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::figure;
@@ -27,7 +22,12 @@ use crate::base::notice::Notices;
 use crate::base::time::Ns;
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
 use crate::model::wait_kind::{CPUS_IDLE, NO_ANSWER, POLLING, QUOTA, SENT_BY, WaitKind};
-use crate::state::timeline::Timeline;
+use crate::symbols::cache::SymbolCache;
+use crate::symbols::files::SymbolPaths;
+use crate::symbols::images::Spaces;
+use crate::symbols::kernel::KernelSymbols;
+use crate::symbols::{ProcessStack, StackResolver, UserFrame};
+use crate::timeline::Timeline;
 use foldhash::HashMap;
 
 /// Functions with which threads and programs begin, in the C libraries and run-times in use.

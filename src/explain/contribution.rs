@@ -7,7 +7,7 @@ use crate::base::time::{Ns, Span};
 use crate::model::Model;
 use crate::model::context::ContextId;
 use crate::model::thread::ThreadIdentity;
-use crate::state::timeline::ThreadId;
+use crate::timeline::ThreadId;
 use std::collections::BTreeMap;
 
 /// Time that one thread spent in one context of an execution's critical path.

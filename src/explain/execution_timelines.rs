@@ -19,8 +19,8 @@ use crate::model::execution_timeline::{
     ExecutionTimeline, MOST_EVENTS, TimelineEvent, TimelineEventKind, TimelineSegment, TimelineThread, TimelineWait,
 };
 use crate::model::wait_kind::WaitKind;
-use crate::state::questions::Asker;
-use crate::state::timeline::{ThreadId, Timeline, known_cpu};
+use crate::timeline::questions::Asker;
+use crate::timeline::{ThreadId, Timeline, known_cpu};
 use foldhash::HashMap;
 
 /// The tables that name threads.

@@ -7,8 +7,8 @@ use crate::event::mpi::has_program_regions;
 use crate::input::Source;
 use crate::input::count::{LostTotals, lost};
 use crate::input::otf2::{Archive, LocationKind};
-use crate::model::archive_gaps::ArchiveContent;
 use crate::model::facts::{ArchiveFacts, Facts, Lost, TaskDurations, TraceFacts};
+use crate::model::recorded::ArchiveContent;
 use crate::reading::topics;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! Lines of the state history with the names of attributes and values.
 
 use crate::model::history::{HistoryInterval, HistoryRow, HistoryValue};
-use crate::state::history::lines::{Held, HistoryLine};
-use crate::state::history::{Shown, StateHistory};
+use crate::timeline::history::lines::{Held, HistoryLine};
+use crate::timeline::history::{Shown, StateHistory};
 
 /// Lines that a question found, as rows that hold no reference to the history.
 pub fn rows(history: &StateHistory, lines: &[HistoryLine]) -> Vec<HistoryRow> {

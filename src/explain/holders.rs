@@ -15,24 +15,24 @@ use crate::base::packed::packed;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::context::ContextId;
 use crate::model::thread::ThreadIdentity;
-use crate::state::questions::Asker;
-use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
+use crate::timeline::questions::Asker;
+use crate::timeline::{SegmentKind, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
 /// A contribution before contexts have names.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HeldContext {
-    pub(super) node: OutlineId,
-    pub(super) hop: HopId,
-    pub(super) span: Span,
-    pub(super) ns: u64,
+pub struct HeldContext {
+    pub node: OutlineId,
+    pub hop: HopId,
+    pub span: Span,
+    pub ns: u64,
 }
 
 packed! { HeldContext { node, hop, span, ns } }
 
 /// Add up a path that began at `start`; `spent_by` names the hop of each entry.
-pub(super) fn add_up(start: Timestamp, own: &[NodeTime], spent_by: &[HopId]) -> Vec<HeldContext> {
+pub fn add_up(start: Timestamp, own: &[NodeTime], spent_by: &[HopId]) -> Vec<HeldContext> {
     let mut positions: HashMap<(OutlineId, HopId), usize> = HashMap::default();
     let mut all: Vec<HeldContext> = Vec::new();
     let mut at = start;
@@ -56,7 +56,7 @@ const SAMPLED: usize = 100_000;
 
 impl Contributions {
     /// None yet, of these executions, with room for so many.
-    pub(super) fn new(
+    pub fn new(
         timeline: &Timeline,
         leaders: &Leaders,
         names: &ThreadNames,
@@ -80,7 +80,7 @@ impl Contributions {
     }
 
     /// Those of the next execution; `contexts` by node of the outline.
-    pub(super) fn push(&mut self, held: Vec<HeldContext>, contexts: &[ContextId]) {
+    pub fn push(&mut self, held: Vec<HeldContext>, contexts: &[ContextId]) {
         let named = |held: HeldContext| {
             let context = *contexts.get(held.node.index())?;
             Some(Contribution { context, hop: held.hop, span: held.span, ns: held.ns })

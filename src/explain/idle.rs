@@ -18,11 +18,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// By stream: positions of the operations at which iterations begin, ascending.
-pub(super) struct IdleWaits(Vec<Vec<u32>>);
+pub struct IdleWaits(Vec<Vec<u32>>);
 
 impl IdleWaits {
     /// Find them.
-    pub(super) fn new(mined: &PatternAnalysis) -> IdleWaits {
+    pub fn new(mined: &PatternAnalysis) -> IdleWaits {
         let sequences = &mined.operations.sequences;
         let mut waits = vec![Vec::new(); sequences.len()];
         if sequences.iter().all(|s| s.thread.is_none()) {
@@ -38,12 +38,12 @@ impl IdleWaits {
     }
 
     /// The operations of a stream at which iterations begin, whether it waited there or found work at once.
-    pub(super) fn of(&self, stream: u32) -> &[u32] {
+    pub fn of(&self, stream: u32) -> &[u32] {
         self.0.get(stream as usize).map_or(&[], Vec::as_slice)
     }
 
     /// Treatment of an event that took longer than usual.
-    pub(super) fn treat(&self, stream: u32, kind: EventKind, event: u32) -> Treatment {
+    pub fn treat(&self, stream: u32, kind: EventKind, event: u32) -> Treatment {
         let waits = kind.waits() || kind == EventKind::Wait;
         if waits && self.of(stream).binary_search(&(event / 2)).is_ok() {
             Treatment::Idle

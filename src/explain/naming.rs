@@ -16,20 +16,20 @@ const CANDIDATES: usize = 16;
 
 /// Activity of a thread.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Activity {
+pub struct Activity {
     /// The deepest function that covers 80 % (else half) of the time whose function is known.
-    pub(super) function: Option<NameId>,
+    pub function: Option<NameId>,
     /// The system call in which at least half of the time was spent.
-    pub(super) call: Option<NameId>,
+    pub call: Option<NameId>,
     /// For most of the time it is not known what the function called: the thread may have been deeper.
-    pub(super) is_open: bool,
+    pub is_open: bool,
     /// Callers of the function, from the outermost.
-    pub(super) callers: Vec<NameId>,
+    pub callers: Vec<NameId>,
 }
 
 impl Activity {
     /// Activity of the thread at position `hop` of the path in these contexts.
-    pub(super) fn of(model: &Model, leaves: &[ContextTime], hop: usize) -> Activity {
+    pub fn of(model: &Model, leaves: &[ContextTime], hop: usize) -> Activity {
         let mut leaves: Vec<Leaf> =
             leaves.iter().map(|time| Leaf { frames: frames(model, time.context, hop), ns: time.ns }).collect();
         leaves.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.frames.cmp(&b.frames)));

@@ -7,9 +7,9 @@
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::time::{Span, Timestamp};
 use crate::model::overview::{OverviewCell, RecordingOverview, RequestRecord, cut};
-use crate::state::history::{STATES, StateHistory};
-use crate::state::questions::Asker;
-use crate::state::timeline::Timeline;
+use crate::timeline::Timeline;
+use crate::timeline::history::{STATES, StateHistory};
+use crate::timeline::questions::Asker;
 
 /// Facts about a recording that its state history does not have.
 #[derive(Clone, Copy, Debug, Default)]
@@ -109,7 +109,7 @@ impl StateCodes {
 mod tests {
     use super::*;
     use crate::analysis::timeline_builder::TimelineBuilder;
-    use crate::state::timeline::{CpuTimeline, SegmentKind};
+    use crate::timeline::{CpuTimeline, SegmentKind};
 
     #[test]
     fn overview_adds_up_the_states_of_all_threads() {

@@ -20,8 +20,8 @@ use crate::base::packed::{self, packed};
 use crate::base::parallel::in_order;
 use crate::base::spill::SpillError;
 use crate::model::execution::ExecutionId;
-use crate::state::questions::Asker;
-use crate::state::timeline::SegmentKind;
+use crate::timeline::SegmentKind;
+use crate::timeline::questions::Asker;
 
 /// Executions that a worker takes at once, at most.
 const CHUNK: usize = 64;

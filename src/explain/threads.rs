@@ -4,7 +4,7 @@ use crate::analysis::leaders::Leaders;
 use crate::base::names::{NameId, Names};
 use crate::base::time::Timestamp;
 use crate::model::{ThreadInfo, ThreadInfoId};
-use crate::state::timeline::{ThreadId, Timeline};
+use crate::timeline::{ThreadId, Timeline};
 use foldhash::HashMap;
 
 /// Threads of the model, made on first sight.

@@ -9,8 +9,7 @@ use crate::analysis::patterns::PatternAnalysis;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::Operations;
 use crate::model::propagation::PropagationPath;
-use crate::model::timeline::RankRow;
-use crate::model::timeline::RankTimeline;
+use crate::model::timeline::{RankRow, RankTimeline};
 use std::collections::BTreeSet;
 
 /// Streams around a source, itself included.

@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 const KEPT: usize = 100;
 
 /// Totals of waiting, with names.
-pub(super) fn named(found: &mpi::WaitAnalysis, operations: &Operations) -> Waiting {
+pub fn named(found: &mpi::WaitAnalysis, operations: &Operations) -> Waiting {
     let name = Namer { operations };
     let whole = found.whole_ns.max(1) as f64;
     let waited = found.waited_ns();

@@ -2,7 +2,7 @@
 //!
 //! In: a path. Out: its [`InputFormat`], by the first bytes of a file or by what is in a folder. Each folder of readers
 //! has the rows of its formats; [`all`] lists them in the order in which they are asked, and in which messages name
-//! them. What a recorder can record, and how, is in `model/recorder.rs`, because answers without a trace ask that, too.
+//! them. What a recorder can record, and how, is in `advice/`, because answers without a trace ask that, too.
 
 use super::stream::Class;
 use super::trace::Trace;

@@ -2,15 +2,11 @@
 //!
 //! Times are on the common time line; `local` ones on the stream's own clock.
 
-use crate::base::time::Span;
-use crate::base::time::{Ns, Timestamp};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::event_kind::EventKind;
-use crate::model::propagation::PropagationPath;
-use crate::model::propagation::PropagationStep;
-use crate::model::propagation::RouteChange;
+use crate::model::propagation::{PropagationPath, PropagationStep, RouteChange};
 use crate::model::root_cause::RootCause;
-use crate::model::settings::PatternVerdict;
-use crate::model::settings::ThresholdRule;
+use crate::model::settings::{PatternVerdict, ThresholdRule};
 use crate::model::thread::ThreadIdentity;
 use crate::model::timeline::RankTimeline;
 use crate::model::unexplained::UnexplainedWait;

@@ -165,7 +165,7 @@ pub struct Executions {
     /// Time per context without its descendants. Sums to the duration, exactly.
     pub own: Sparse,
     /// Their spans, computed on the first query by time; nothing changes afterwards.
-    pub(super) segments: OnceLock<SpanStore>,
+    pub segments: OnceLock<SpanStore>,
 }
 
 impl HeapSize for Sparse {

@@ -1,7 +1,6 @@
 //! Facts about traces, from metadata, index and packet headers: `info` shows them and a database stores them.
 
-use super::archive_gaps::ArchiveContent;
-use super::recorded::Recorded;
+use super::recorded::{ArchiveContent, Recorded};
 use crate::base::time::{Ns, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 

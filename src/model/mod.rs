@@ -4,7 +4,6 @@
 //! written to a database file and opened without it.
 
 pub mod anomalies;
-pub mod archive_gaps;
 pub mod carrier;
 pub mod categories;
 pub mod choice;
@@ -13,7 +12,6 @@ pub mod column_values;
 pub mod concurrent;
 pub mod context;
 pub mod counts;
-pub mod database;
 pub mod elapsed;
 pub mod environment;
 pub mod event_kind;
@@ -28,7 +26,6 @@ pub mod need;
 pub mod overview;
 pub mod profile;
 pub mod propagation;
-pub mod questions;
 pub mod recorded;
 pub mod recorder;
 pub mod root_cause;
@@ -39,7 +36,6 @@ pub mod stored;
 pub mod survey;
 pub mod thread;
 pub mod timeline;
-pub mod topic;
 pub mod unexplained;
 pub mod usage;
 pub mod wait_kind;

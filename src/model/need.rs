@@ -2,8 +2,7 @@
 //!
 //! In: what the traces of a model recorded. Out: whether one of them has it.
 
-use super::recorded::{ENVIRONMENT, Recorded, StackKind};
-use super::topic::ESSENTIAL;
+use super::recorded::{ENVIRONMENT, ESSENTIAL, Recorded, StackKind};
 use super::{Model, TraceLevel};
 
 /// What a recording may hold.

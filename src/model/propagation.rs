@@ -1,7 +1,6 @@
 //! Propagation paths: from the event that caused a delay to the last event that waited for it.
 
-use crate::base::time::Ns;
-use crate::base::time::Span;
+use crate::base::time::{Ns, Span};
 use crate::model::carrier::Carrier;
 use crate::model::context::ContextId;
 use crate::model::event_kind::EventKind;

@@ -1,11 +1,9 @@
 //! Root causes: what began delays, one row for all times at which it did.
 
-use crate::base::time::Ns;
-use crate::base::time::Span;
+use crate::base::time::{Ns, Span};
 use crate::model::carrier::Carrier;
 use crate::model::event_kind::EventKind;
-use crate::model::propagation::Noise;
-use crate::model::propagation::RouteChange;
+use crate::model::propagation::{Noise, RouteChange};
 
 /// One time that a source caused a delay.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,6 @@
 //! Waits that took longer than usual without a known cause.
 
-use crate::base::time::Ns;
-use crate::base::time::Span;
+use crate::base::time::{Ns, Span};
 
 /// Waits of one call of one stream that nothing explains.
 #[derive(Clone, Debug, PartialEq)]

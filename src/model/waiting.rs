@@ -1,8 +1,7 @@
 //! Waiting of an MPI run in totals, with the names of ranks and regions.
 
 use crate::base::figure;
-use crate::base::time::Ns;
-use crate::base::time::Span;
+use crate::base::time::{Ns, Span};
 use crate::model::timeline::RankTimeline;
 use crate::model::wait_state::WaitState;
 

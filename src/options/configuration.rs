@@ -5,8 +5,8 @@
 
 use super::ColorChoice;
 use crate::session::{self, UsageError};
-use crate::view::tui::key_map::{KeyError, KeyMap, KeySetting};
-use crate::view::tui::theme;
+use crate::tui::key_map::{KeyError, KeyMap, KeySetting};
+use crate::tui::theme;
 use anyhow::Context;
 use clap::builder::OsStr;
 use etcetera::BaseStrategy;

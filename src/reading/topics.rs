@@ -8,14 +8,13 @@ use super::bind::is_kernel;
 use super::dialect;
 use super::recorded::RecordEstimates;
 use super::tasks;
-use crate::input::Source;
-use crate::input::Trace;
+use crate::advice::topic::{TOPICS, lttng_name};
 use crate::input::record::{ClassId, Scope};
 use crate::input::stream::Class;
 use crate::input::tracepoint::PROBED;
-use crate::model::recorded::{ENVIRONMENT, Recorded, StackKind, USER_SPACE, is_plain_name};
+use crate::input::{Source, Trace};
+use crate::model::recorded::{ENVIRONMENT, ESSENTIAL, Recorded, SYSTEM_CALLS, StackKind, USER_SPACE, is_plain_name};
 use crate::model::recorder::TraceRecorder;
-use crate::model::topic::{ESSENTIAL, SYSTEM_CALLS, TOPICS, lttng_name};
 
 /// Further events that are kept.
 const OTHERS: usize = 40;

@@ -3,7 +3,7 @@
 use super::capabilities::Capabilities;
 use super::plan::obstacle;
 use super::{Recorder, shell};
-use crate::model::topic::TOPICS;
+use crate::advice::topic::TOPICS;
 use std::fmt::Write;
 
 /// Result of [`report`].

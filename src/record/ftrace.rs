@@ -5,7 +5,8 @@
 
 use super::Recorder;
 use super::plan::{RecorderCommands, RecorderInput, filter, path_text};
-use crate::model::topic::{ESSENTIAL, SYSTEM_CALLS, TOPICS};
+use crate::advice::topic::TOPICS;
+use crate::model::recorded::{ESSENTIAL, SYSTEM_CALLS};
 
 /// The file of the recording.
 const TRACE: &str = "trace.dat";

@@ -7,7 +7,7 @@
 use super::Recorder;
 use super::plan::{RecorderCommands, RecorderInput, path_text};
 use super::processes::with_descendants;
-use crate::model::topic::{TOPICS, is_lttng_event, lttng_name};
+use crate::advice::topic::{TOPICS, is_lttng_event, lttng_name};
 
 /// Events that carry call stacks.
 const STACKS: &str = "sched_switch,timer_hrtimer_expire_entry";

@@ -4,9 +4,9 @@
 //! capabilities.rs (recorders, permissions) + RecordingRequest
 //!     -> plan.rs (recorder, command lines, reasons) -> script.rs -> watch.rs (start, progress, end), in folder.rs
 //! ```
-//! `model/topic.rs` lists the events that answer each question; `perf.rs`, `ftrace.rs` and `lttng.rs` write the command
-//! lines of one recorder each; `code_maps.rs` adds what runtimes wrote about their code, `environment/` what control
-//! groups and `/proc` counted meanwhile. A plan is one shell script:
+//! `advice/topic.rs` lists the events that answer each question; `perf.rs`, `ftrace.rs` and `lttng.rs` write the
+//! command lines of one recorder each; `code_maps.rs` adds what runtimes wrote about their code, `environment/` what
+//! control groups and `/proc` counted meanwhile. A plan is one shell script:
 //! `--dry-run` prints it, `watch.rs` runs it in a process group of its own and ends it by closing its standard input.
 //! The script therefore removes its sessions and probes and ends its recorder however this program ends, `kill -9`
 //! included.

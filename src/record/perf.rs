@@ -8,7 +8,8 @@ use super::capabilities::Capabilities;
 use super::plan::{Probe, RecorderCommands, RecorderInput, filter, path_text};
 use super::shell::ShellCommand;
 use super::{CallGraph, Recorder};
-use crate::model::topic::{ESSENTIAL, SYSTEM_CALLS, TOPICS};
+use crate::advice::topic::TOPICS;
+use crate::model::recorded::{ESSENTIAL, SYSTEM_CALLS};
 
 /// Samples of each CPU in a second: the rate of the timer tick in most kernels.
 const SAMPLES_PER_SECOND: u32 = 250;

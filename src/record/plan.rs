@@ -8,7 +8,8 @@ use super::leftovers::GROUP;
 use super::processes::thread_conditions;
 use super::shell::ShellCommand;
 use super::{CallGraph, EndTrigger, RecordError, Recorder, RecordingRequest, ftrace, lttng, perf};
-use crate::model::topic::{ESSENTIAL, TOPICS};
+use crate::advice::topic::TOPICS;
+use crate::model::recorded::ESSENTIAL;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

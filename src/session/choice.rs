@@ -13,7 +13,6 @@ use super::trials::{OwnTasks, SymbolsAndCtx, Trial, TrialTask, own_trials, trial
 use crate::analysis::candidates::{self, ENOUGH, Programs};
 use crate::analysis::derived;
 use crate::analysis::executions::{MarksByTask, PairingRule};
-use crate::analysis::symbols::files::SymbolPaths;
 use crate::base::ctx::Ctx;
 use crate::base::span_list::SpanRoom;
 use crate::compare::{self, Comparison, GroupsOrigin};
@@ -24,6 +23,7 @@ use crate::model::Model;
 use crate::model::choice::{ChosenBy, ExecutionKind, TaskChoice};
 use crate::model::execution::ExecutionId;
 use crate::reading::tasks;
+use crate::symbols::files::SymbolPaths;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -8,10 +8,10 @@ use crate::base::notice::Notices;
 use crate::base::time::Ns;
 use crate::input::Argument;
 use crate::model::Model;
-use crate::model::database::{self, Database};
 use crate::model::facts::{Facts, TaskDurations};
 use crate::model::join::{self, Renamed};
 use crate::reading::delimiter_names::system_call;
+use crate::saved::executions::{self, Database};
 use foldhash::HashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ struct LabelledDatabase {
 impl Databases {
     /// Open what is named, if it is databases. Cost: their headers.
     pub fn open(arguments: &[Argument]) -> anyhow::Result<Option<Databases>> {
-        let Some(one) = arguments.iter().find(|a| database::is_database(&a.path)) else { return Ok(None) };
-        if let Some(other) = arguments.iter().find(|a| !database::is_database(&a.path)) {
+        let Some(one) = arguments.iter().find(|a| executions::is_database(&a.path)) else { return Ok(None) };
+        if let Some(other) = arguments.iter().find(|a| !executions::is_database(&a.path)) {
             anyhow::bail!(
                 "{}: not a database, and {} is one: build a database of the other as well",
                 other.path.display(),

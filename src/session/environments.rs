@@ -8,7 +8,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
 use crate::input::{Source, Trace};
 use crate::model::environment::{Environment, EnvironmentClocks, PlacedEnvironment};
-use crate::state::timeline::Timeline;
+use crate::timeline::Timeline;
 use std::sync::Arc;
 
 /// Give each host of a timeline its environment.

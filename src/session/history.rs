@@ -7,8 +7,8 @@ use crate::base::time::Span;
 use crate::explain::overview;
 use crate::model::overview::RecordingOverview;
 use crate::model::stored::StoredRows;
-use crate::state::history::StateHistory;
-use crate::state::timeline::Timeline;
+use crate::timeline::Timeline;
+use crate::timeline::history::StateHistory;
 
 /// The state history of a kernel recording.
 pub struct RecordedHistory {

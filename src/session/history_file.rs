@@ -17,7 +17,7 @@ use crate::model::recorder::TraceRecorder;
 use crate::model::usage::{CpuTotals, CpuUse, IoUse, Moved, ThreadUse};
 use crate::model::{TraceInfo, TraceLevel};
 use crate::reading::tasks::{EventSignature, PayloadField};
-use crate::state::file::SectionName;
+use crate::saved::states::SectionName;
 
 /// [`KeptRecording`].
 pub(super) const RECORDING: SectionName = SectionName::new("recordng");
@@ -27,7 +27,7 @@ pub(super) const TASKS: SectionName = SectionName::new("tasks");
 pub(super) const USAGE: SectionName = SectionName::new("usage");
 /// [`KeptHistory`].
 pub(super) const HISTORY: SectionName = SectionName::new("history");
-/// The names of functions (`analysis/symbols/kept.rs`).
+/// The names of functions (`symbols/kept.rs`).
 pub(super) const SYMBOLS: SectionName = SectionName::new("symbols");
 
 /// The recording as a whole.

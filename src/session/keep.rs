@@ -13,17 +13,17 @@ use super::history_file::{
 };
 use super::pass::KernelPass;
 use super::traces::Traces;
-use crate::analysis::symbols::cache::SymbolCache;
-use crate::analysis::symbols::files::SymbolPaths;
-use crate::analysis::symbols::{self, ProcessStack, StackResolver, kept};
 use crate::base::ctx::Ctx;
 use crate::base::names::Names;
 use crate::base::notice::Notices;
 use crate::base::packed::bytes_of;
 use crate::event::task::{Pairing, TaskDefinition};
 use crate::reading::tasks;
-use crate::state::file::{self, HistoryFileWriter, StatesOf};
-use crate::state::timeline::Timeline;
+use crate::saved::states::{self, HistoryFileWriter, StatesOf};
+use crate::symbols::cache::SymbolCache;
+use crate::symbols::files::SymbolPaths;
+use crate::symbols::{self, ProcessStack, StackResolver, kept};
+use crate::timeline::Timeline;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Traces {
         let tasks = KeptTasks { tasks: catalog.tasks.clone(), declared: catalog.declared, classes, marked };
         writer.add(TASKS, bytes_of(&tasks));
         writer.add(USAGE, bytes_of(&usage));
-        file::write(&timeline, StatesOf::AllEvents, &mut writer);
+        states::write(&timeline, StatesOf::AllEvents, &mut writer);
         let history = kept_history(&timeline, (&bare, bare_notices), &mut writer, ctx)?;
         writer.add(HISTORY, bytes_of(&history));
         drop(bare);
@@ -118,7 +118,7 @@ fn kept_history(
         (true, None) => HistoryStates::All,
         (true, Some(_)) => HistoryStates::Beginning,
         (false, _) => {
-            file::write(bare, StatesOf::KernelEvents, writer);
+            states::write(bare, StatesOf::KernelEvents, writer);
             HistoryStates::Own
         }
     };

@@ -8,13 +8,14 @@ use crate::analysis::executions::PairingRule;
 use crate::analysis::operation_stacks::{self, StackSources};
 use crate::analysis::operations;
 use crate::analysis::patterns::PatternAnalysis;
-use crate::analysis::symbols::files::SymbolPaths;
 use crate::base::ctx::Ctx;
+use crate::delays::mining::{MinedExecutions, Mining};
+use crate::event::host::HostId;
 use crate::explain;
 use crate::explain::RecordingTables;
-use crate::explain::mining::{MinedExecutions, Mining};
 use crate::reading::tasks;
-use crate::state::timeline::{HostId, MarkRow, ThreadId};
+use crate::symbols::files::SymbolPaths;
+use crate::timeline::{MarkRow, ThreadId};
 
 impl Traces {
     /// Patterns of each thread's system calls and user-space events, and the executions of a task with who held them

@@ -2,17 +2,16 @@
 
 use super::UsageError;
 use crate::analysis::conversations::NoConversation;
-use crate::analysis::derived;
 use crate::analysis::executions::PairingRule;
 use crate::analysis::functions::{self, FunctionNames};
-use crate::analysis::processes;
 use crate::analysis::stack_tables::LazyStackTables;
-use crate::analysis::symbols::files::SymbolPaths;
+use crate::analysis::{derived, processes};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::event::task::{Pairing, TaskDefinition};
-use crate::state::questions::Asker;
-use crate::state::timeline::{MarkRow, ThreadId, Timeline};
+use crate::symbols::files::SymbolPaths;
+use crate::timeline::questions::Asker;
+use crate::timeline::{MarkRow, ThreadId, Timeline};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -6,16 +6,16 @@
 use super::UsageError;
 use super::symbols::with_recorded_of;
 use super::traces::Traces;
-use crate::analysis::symbols;
-use crate::analysis::symbols::files::SymbolPaths;
 use crate::base::ctx::Ctx;
 use crate::event::profile::ProfileTask;
 use crate::explain::profile::{self, ProfileRequest};
 use crate::input::Source;
+use crate::kernel::{Options, record};
 use crate::model::Model;
 use crate::model::join::{self, Renamed};
 use crate::reading::topics::{has_samples, is_profile};
-use crate::state::kernel::{Options, record};
+use crate::symbols;
+use crate::symbols::files::SymbolPaths;
 
 impl Traces {
     /// True if all traces sampled events, and none recorded which threads run.

@@ -13,13 +13,11 @@ use super::history_file::{
 };
 use super::traces::Traces;
 use super::{OpenOptions, UsageError};
-use crate::analysis::symbols::cache::SymbolCache;
-use crate::analysis::symbols::files::SymbolPaths;
-use crate::analysis::symbols::kept;
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::event::task::{Pairing, TaskDefinition};
 use crate::input::{Argument, Source};
+use crate::kernel::Handlers;
 use crate::model::clock::FittedClocks;
 use crate::model::execution::ExecutionId;
 use crate::model::facts::Facts;
@@ -28,9 +26,11 @@ use crate::model::stored::StoredRows;
 use crate::model::usage::{CpuTotals, IoUse};
 use crate::model::{Model, TraceInfo};
 use crate::reading::engine::EngineOptions;
-use crate::state::file::{self, HistoryFile, HistoryFileError, LeafChecks, StatesOf};
-use crate::state::kernel::Handlers;
-use crate::state::timeline::Timeline;
+use crate::saved::states::{self, HistoryFile, HistoryFileError, LeafChecks, StatesOf};
+use crate::symbols::cache::SymbolCache;
+use crate::symbols::files::SymbolPaths;
+use crate::symbols::kept;
+use crate::timeline::Timeline;
 use std::sync::{Arc, OnceLock};
 
 /// See the module.
@@ -64,7 +64,7 @@ impl Reopened {
         let KeptTasks { tasks, declared, classes, marked } = file.value(TASKS)?;
         let usage = file.value(USAGE)?;
         let symbols = kept::read(&file.section(SYMBOLS)?).ok_or_else(|| file.contradiction(SYMBOLS))?;
-        let timeline = file::read(&file, (StatesOf::AllEvents, checks), &mut damage, ctx)?;
+        let timeline = states::read(&file, (StatesOf::AllEvents, checks), &mut damage, ctx)?;
         let history = file.value(HISTORY)?;
         if recording.traces.len() != timeline.traces().len() || declared > tasks.len() {
             return Err(file.contradiction(RECORDING));
@@ -112,7 +112,7 @@ impl Reopened {
         let KeptHistory { states, span, notices } = &self.history;
         let mut notices = notices.clone();
         if *states == HistoryStates::Own {
-            let timeline = file::read(&self.file, (StatesOf::KernelEvents, self.checks), &mut notices, ctx)?;
+            let timeline = states::read(&self.file, (StatesOf::KernelEvents, self.checks), &mut notices, ctx)?;
             return Ok(RecordedHistory::new(timeline, None, notices));
         }
         notices.merge(&self.damage);

@@ -2,22 +2,22 @@
 //! iterations of each rank's outermost loop are its executions.
 
 use super::UsageError;
+use crate::advice::archive_gaps;
 use crate::analysis::patterns::PatternAnalysis;
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
+use crate::delays::mining::Mining;
 use crate::event::mpi;
 use crate::explain::facts::archive_facts;
 use crate::explain::iterations;
-use crate::explain::mining::Mining;
 use crate::input::LabelledArchive;
 use crate::input::otf2::Archive;
 use crate::model::Model;
-use crate::model::archive_gaps;
 use crate::model::choice::{ChosenBy, TaskChoice};
-use crate::model::database::Writer;
 use crate::model::facts::{Facts, TraceFacts};
 use crate::model::join::{self, Renamed};
 use crate::model::recorded::Recorded;
+use crate::saved::executions::Writer;
 use std::sync::{Arc, OnceLock};
 
 /// An MPI run, and others to compare it with.

@@ -6,12 +6,12 @@
 use super::choice::MarkedLoop;
 use super::traces::Traces;
 use crate::analysis::executions::{self, PairingRule};
-use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::{derived, functions, survey};
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::model::survey::{Survey, TaskSurvey};
 use crate::reading::tasks;
+use crate::symbols::files::SymbolPaths;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The tasks of a recording with their durations.

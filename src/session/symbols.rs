@@ -5,14 +5,14 @@
 //! and the symbols of its kernel are those that were recorded.
 
 use super::traces::Traces;
-use crate::analysis::symbols::files::SymbolPaths;
-use crate::analysis::symbols::kernel;
-use crate::analysis::symbols::machine::{RecordedMachine, ThisMachine};
-use crate::analysis::symbols::perf_map::TEMPORARY;
 use crate::base::time::Ns;
 use crate::input::Trace;
 use crate::reading::bind::is_kernel;
 use crate::reading::dialect::RELEASES;
+use crate::symbols::files::SymbolPaths;
+use crate::symbols::kernel;
+use crate::symbols::machine::{RecordedMachine, ThisMachine};
+use crate::symbols::perf_map::TEMPORARY;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

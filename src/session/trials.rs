@@ -10,7 +10,6 @@ use crate::analysis::candidates::{
     self, Candidate, CandidateSources, ENOUGH, ProgramCandidates, Programs, program_task,
 };
 use crate::analysis::executions::{self, PairingRule};
-use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::{derived, functions};
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
@@ -18,7 +17,8 @@ use crate::base::span_list::{SpanList, SpanRoom};
 use crate::event::derived::Derived;
 use crate::event::task::{Asked, Pairing, TaskDefinition};
 use crate::model::choice::{ChosenBy, ExecutionKind, TaskChoice};
-use crate::state::timeline::ThreadId;
+use crate::symbols::files::SymbolPaths;
+use crate::timeline::ThreadId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Programs that are named beside the chosen one, at most.

@@ -6,12 +6,12 @@
 use super::anomalies::{ClockJson, clocks};
 use super::info::{self, Measured, QuestionJson, TaskFacts};
 use super::missing::{self, MissingJson};
+use crate::advice::questions::Answered;
 use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
 use crate::base::{clean, figure};
 use crate::model::anomalies::Anomalies;
 use crate::model::facts::{ArchiveFacts, TaskDurations};
-use crate::model::questions::Answered;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

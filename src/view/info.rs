@@ -1,6 +1,7 @@
 //! `info`: facts about the traces (`whyslow.info/1`), from metadata, index and packet headers; with a survey also how
 //! often and how long each task ran.
 
+use crate::advice::questions::Answered;
 use crate::base::heap::PartSizes;
 use crate::base::notice::Notices;
 use crate::base::statistics::nearest_rank;
@@ -8,7 +9,6 @@ use crate::base::time::{ClockCorrection, Ns, Timestamp};
 use crate::base::{clean, figure};
 use crate::model::clock::HostClock;
 use crate::model::facts::{self, TraceFacts};
-use crate::model::questions::Answered;
 use crate::model::stored::StoredRows;
 use crate::model::survey::{Survey, UnknownTime};
 use crate::view::missing::{self, MissingJson};
@@ -41,7 +41,7 @@ pub struct InfoDocument {
 
 /// Share of the time for which a question is answered, over the executions of the task that `explain` chooses.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct QuestionJson {
+pub struct QuestionJson {
     question: &'static str,
     known_ns: u64,
     of_ns: u64,
@@ -88,7 +88,7 @@ struct Lost {
 
 /// A task, and where it was measured its figures.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct TaskFacts {
+pub struct TaskFacts {
     pub name: String,
     #[serde(flatten)]
     pub measured: Option<Measured>,
@@ -98,7 +98,7 @@ pub(super) struct TaskFacts {
 
 /// How many executions, and how long they took.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Measured {
+pub struct Measured {
     executions: usize,
     p50_ns: Option<i64>,
     p95_ns: Option<i64>,
@@ -107,7 +107,7 @@ pub(super) struct Measured {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct UnknownWaits {
+pub struct UnknownWaits {
     /// Absent where no scheduler was recorded.
     off_cpu_ns: Option<i64>,
     unscheduled_ns: i64,
@@ -222,7 +222,7 @@ impl InfoDocument {
 }
 
 /// The questions that were asked of any time.
-pub(super) fn questions(answered: &[Answered]) -> Vec<QuestionJson> {
+pub fn questions(answered: &[Answered]) -> Vec<QuestionJson> {
     let json = |a: &Answered| {
         let (question, remedy) = (a.question, a.remedy.to_string());
         Some(QuestionJson { question, known_ns: a.known_ns, of_ns: a.of_ns, share: a.share()?, remedy })
@@ -231,7 +231,7 @@ pub(super) fn questions(answered: &[Answered]) -> Vec<QuestionJson> {
 }
 
 /// Each question with the share of the time for which it is answered.
-pub(super) fn write_questions(questions: &[QuestionJson], out: &mut String) -> std::fmt::Result {
+pub fn write_questions(questions: &[QuestionJson], out: &mut String) -> std::fmt::Result {
     if !questions.is_empty() {
         writeln!(out, "\nquestions that this recording answers, by share of the analysed executions' time")?;
     }
@@ -243,7 +243,7 @@ pub(super) fn write_questions(questions: &[QuestionJson], out: &mut String) -> s
 }
 
 /// A table of tasks: with figures where they were measured.
-pub(super) fn write_tasks(tasks: &[TaskFacts], out: &mut String) -> std::fmt::Result {
+pub fn write_tasks(tasks: &[TaskFacts], out: &mut String) -> std::fmt::Result {
     if tasks.iter().any(|t| t.measured.is_some()) {
         writeln!(
             out,

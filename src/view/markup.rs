@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Formatter, Write};
 /// A text as content or attribute of HTML and SVG. Unsafe characters are replaced: XML 1.0 has no place for control
 /// characters, and invisible ones could deceive.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Escaped<'a>(pub &'a str);
+pub struct Escaped<'a>(pub &'a str);
 
 impl Display for Escaped<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -28,7 +28,7 @@ impl Display for Escaped<'_> {
 
 /// A text in a Markdown line or table cell: nothing in it acts as markup.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plain<'a>(pub &'a str);
+pub struct Plain<'a>(pub &'a str);
 
 impl Display for Plain<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -45,7 +45,7 @@ impl Display for Plain<'_> {
 }
 
 /// A text between backquotes; more of them where the text contains some.
-pub(super) fn code(text: &str) -> String {
+pub fn code(text: &str) -> String {
     let text = clean::text(text);
     let mut longest = 0;
     let mut run = 0;
@@ -58,7 +58,7 @@ pub(super) fn code(text: &str) -> String {
 }
 
 /// A text of at most so many letters; `…` in place of the rest.
-pub(super) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     if text.char_indices().nth(most).is_none() {
         return text.into();
     }

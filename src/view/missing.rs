@@ -4,18 +4,18 @@
 //! Texts from the recording (a host's name) are cleaned; names of events are plain words already
 //! ([`recorded`](crate::model::recorded)).
 
+use crate::advice::missing::{self, MissingExtent, MissingTopic, RecordingWay};
+use crate::advice::{archive_gaps, questions};
 use crate::base::clean;
 use crate::model::Model;
-use crate::model::archive_gaps;
 use crate::model::facts::{ArchiveFacts, Facts};
-use crate::model::questions;
-use crate::model::recorded::{self, MissingExtent, MissingTopic, Recorded, RecordingWay};
+use crate::model::recorded::Recorded;
 use serde::Serialize;
 use std::fmt::Write;
 
 /// A question that the traces cannot answer.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct MissingJson {
+pub struct MissingJson {
     host: Option<String>,
     question: &'static str,
     extent: &'static str,
@@ -27,21 +27,21 @@ pub(super) struct MissingJson {
 }
 
 /// Of some traces.
-pub(super) fn of(facts: &Facts) -> Vec<MissingJson> {
-    json(recorded::missing(facts.traces.iter().filter_map(|trace| trace.recorded.as_ref())))
+pub fn of(facts: &Facts) -> Vec<MissingJson> {
+    json(missing::missing(facts.traces.iter().filter_map(|trace| trace.recorded.as_ref())))
 }
 
-pub(super) fn of_archive(archive: &ArchiveFacts) -> Vec<MissingJson> {
+pub fn of_archive(archive: &ArchiveFacts) -> Vec<MissingJson> {
     json(archive_gaps::missing(archive))
 }
 
 /// Of traces and archives that recorded this.
-pub(super) fn of_recorded(all: &[Recorded]) -> Vec<MissingJson> {
-    json(recorded::missing(all.iter()))
+pub fn of_recorded(all: &[Recorded]) -> Vec<MissingJson> {
+    json(missing::missing(all.iter()))
 }
 
 /// Of the traces of a model.
-pub(super) fn of_model(model: &Model) -> Vec<MissingJson> {
+pub fn of_model(model: &Model) -> Vec<MissingJson> {
     json(questions::missing(model))
 }
 
@@ -72,7 +72,7 @@ impl MissingJson {
 }
 
 /// The sentences, and the commands with what they are for.
-pub(super) struct MissingText {
+pub struct MissingText {
     /// One for each question.
     pub sentences: Vec<String>,
     /// Each command once.
@@ -80,7 +80,7 @@ pub(super) struct MissingText {
 }
 
 /// A command that records what is missing.
-pub(super) struct MissingCommand {
+pub struct MissingCommand {
     /// What it is for.
     pub purpose: String,
     /// One line for a shell.
@@ -88,7 +88,7 @@ pub(super) struct MissingCommand {
 }
 
 /// As texts.
-pub(super) fn text(missing: &[MissingJson]) -> MissingText {
+pub fn text(missing: &[MissingJson]) -> MissingText {
     let mut lines: Vec<&str> = Vec::new();
     for m in missing {
         if !m.command.is_empty() && !lines.contains(&m.command.as_str()) {
@@ -111,7 +111,7 @@ pub(super) fn text(missing: &[MissingJson]) -> MissingText {
 }
 
 /// A section of `info`.
-pub(super) fn write(missing: &[MissingJson], out: &mut String) -> std::fmt::Result {
+pub fn write(missing: &[MissingJson], out: &mut String) -> std::fmt::Result {
     if missing.is_empty() {
         return Ok(());
     }
@@ -125,7 +125,7 @@ pub(super) fn write(missing: &[MissingJson], out: &mut String) -> std::fmt::Resu
 }
 
 /// Write what an archive cannot answer; its commands hold names in the places of the user's own.
-pub(super) fn write_of_archive(missing: &[MissingJson], out: &mut String) -> std::fmt::Result {
+pub fn write_of_archive(missing: &[MissingJson], out: &mut String) -> std::fmt::Result {
     if missing.is_empty() {
         return Ok(());
     }

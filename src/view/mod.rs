@@ -1,4 +1,4 @@
-//! Output for people and programs: text, JSON, the terminal interface and pictures of it. Views only read.
+//! Output of commands, for people and programs: text, JSON, the report, profiles. Views only read.
 
 pub mod anomalies;
 pub mod archive;
@@ -11,8 +11,8 @@ pub mod function_text;
 pub mod info;
 pub mod json;
 pub mod lanes;
-mod markup;
-mod missing;
+pub mod markup;
+pub mod missing;
 pub mod overview;
 pub mod profile;
 mod profile_text;
@@ -22,8 +22,6 @@ pub mod stats;
 pub mod stderr;
 mod stored;
 pub mod strips;
-pub mod svg;
 pub mod text;
-pub mod tui;
 pub mod waiting;
 pub mod words;

@@ -1,10 +1,9 @@
 //! `query --overview`: the recording at a glance, as JSON (`whyslow.overview/1`) and as text. The interface draws the
 //! same averages.
 
-use crate::base::clean;
-use crate::base::figure;
 use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
+use crate::base::{clean, figure};
 use crate::model::overview::RecordingOverview;
 use serde::Serialize;
 use std::fmt::Write;

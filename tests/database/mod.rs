@@ -15,9 +15,9 @@ use whyslow::parts::base::time::Timestamp;
 use whyslow::parts::compare::{self, compare};
 use whyslow::parts::explain;
 use whyslow::parts::model::Model;
-use whyslow::parts::model::database::{Database, DatabaseError, Writer};
 use whyslow::parts::model::facts::{Facts, Lost, TraceFacts};
 use whyslow::parts::model::join::{self, Renamed};
+use whyslow::parts::saved::executions::{Database, DatabaseError, Writer};
 
 const LOCK: &str = "fixtures/traces/lock-contention";
 

@@ -4,11 +4,12 @@ use super::plain::said;
 use crate::support::spans::span;
 use whyslow::parts::base::time::{Ns, Timestamp};
 use whyslow::parts::event::host::HostId;
-use whyslow::parts::state::history::StateHistory;
-use whyslow::parts::state::history::lines::{Longest, Time};
-use whyslow::parts::state::rows::{CpuRun, CpuTimeline, Host};
-use whyslow::parts::state::segments::{Segment, SegmentKind, Thread, ThreadId, ThreadName, ThreadRows};
-use whyslow::parts::state::timeline::{ThreadDraft, TimelineDraft};
+use whyslow::parts::timeline::history::StateHistory;
+use whyslow::parts::timeline::history::lines::{Longest, Time};
+use whyslow::parts::timeline::{
+    CpuRun, CpuTimeline, Host, Segment, SegmentKind, Thread, ThreadDraft, ThreadId, ThreadName, ThreadRows,
+    TimelineDraft,
+};
 
 /// Threads 7 and 12, and a CPU.
 fn history() -> StateHistory {
@@ -28,8 +29,7 @@ fn history() -> StateHistory {
         if tid == 7 {
             thread.names = vec![ThreadName { from: Timestamp::new(5), name: zsh }];
         }
-        let mut own = ThreadRows::default();
-        own.segments = rows.iter().copied().map(segment).collect();
+        let own = ThreadRows { segments: rows.iter().copied().map(segment).collect(), ..ThreadRows::default() };
         draft.threads.push(ThreadDraft { thread, rows: own });
     };
     let (running, blocked, unknown) = (SegmentKind::Running, SegmentKind::Blocked, SegmentKind::Unknown);

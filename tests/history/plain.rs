@@ -5,11 +5,10 @@
 
 use whyslow::parts::base::ctx::Cancel;
 use whyslow::parts::base::time::{Span, Timestamp};
-use whyslow::parts::state::history::lines::{Longest, Time};
-use whyslow::parts::state::history::{Shown, StateHistory};
-use whyslow::parts::state::questions::Asker;
-use whyslow::parts::state::segments::{SegmentKind, Thread, ThreadId};
-use whyslow::parts::state::timeline::Timeline;
+use whyslow::parts::timeline::history::lines::{Longest, Time};
+use whyslow::parts::timeline::history::{Shown, StateHistory};
+use whyslow::parts::timeline::questions::Asker;
+use whyslow::parts::timeline::{SegmentKind, Thread, ThreadId, Timeline};
 
 /// A value as it is shown.
 pub type Text = String;
@@ -217,7 +216,7 @@ pub fn said(history: &StateHistory, pattern: &str, time: &Time) -> Vec<String> {
         Shown::Text(text) => text.to_owned(),
     };
     let lines = history.lines(pattern, time, &Cancel::default()).unwrap();
-    let line = |line: &whyslow::parts::state::history::lines::HistoryLine| {
+    let line = |line: &whyslow::parts::timeline::history::lines::HistoryLine| {
         let held: Vec<_> = line.held.iter().map(|held| (held.span, held.value.map(shown))).collect();
         text(&history.attributes().path_of(line.attribute), &held)
     };

@@ -10,8 +10,8 @@ use crate::support::spans::span;
 use proptest::prelude::*;
 use whyslow::parts::base::names::NameId;
 use whyslow::parts::base::time::{Ns, Span, Timestamp};
-use whyslow::parts::state::attributes::AttributeId;
-use whyslow::parts::state::history::StateValue;
+use whyslow::parts::timeline::attributes::AttributeId;
+use whyslow::parts::timeline::history::StateValue;
 
 fn value() -> impl Strategy<Value = StateValue> {
     prop_oneof![

@@ -12,14 +12,15 @@ use whyslow::parts::base::notice::Notices;
 use whyslow::parts::base::time::{Ns, Span, Timestamp};
 use whyslow::parts::event::host::HostId;
 use whyslow::parts::input::{Argument, Opened, open};
-use whyslow::parts::state::file::{self, HistoryFile, HistoryFileWriter, LeafChecks, StatesOf};
-use whyslow::parts::state::history::lines::{Longest, Time};
-use whyslow::parts::state::history::{STATES, StateHistory, ThreadActivity};
-use whyslow::parts::state::kernel::{Options, record};
-use whyslow::parts::state::questions::Asker;
-use whyslow::parts::state::rows::{CpuRun, CpuTimeline};
-use whyslow::parts::state::segments::{Call, Segment, SegmentKind, Thread, ThreadId, ThreadName, ThreadRows};
-use whyslow::parts::state::timeline::{ThreadDraft, Timeline, TimelineDraft};
+use whyslow::parts::kernel::{Options, record};
+use whyslow::parts::saved::states::{self, HistoryFile, HistoryFileWriter, LeafChecks, StatesOf};
+use whyslow::parts::timeline::history::lines::{Longest, Time};
+use whyslow::parts::timeline::history::{STATES, StateHistory, ThreadActivity};
+use whyslow::parts::timeline::questions::Asker;
+use whyslow::parts::timeline::{
+    Call, CpuRun, CpuTimeline, Segment, SegmentKind, Thread, ThreadDraft, ThreadId, ThreadName, ThreadRows, Timeline,
+    TimelineDraft,
+};
 
 fn recorded(path: &str) -> Timeline {
     recorded_in_leaves(path, Options::default().seal_every)
@@ -141,7 +142,7 @@ fn contradictory(random: &mut Random) -> Timeline {
     let mut draft = TimelineDraft::default();
     let names = ["host", "one", "two", "three"].map(|name| draft.tables.names.intern(name));
     let host = HostId::at(0);
-    draft.tables.hosts = vec![whyslow::parts::state::rows::Host { name: names[0], kernel_release: None }];
+    draft.tables.hosts = vec![whyslow::parts::timeline::Host { name: names[0], kernel_release: None }];
     draft.tables.quality = vec![Default::default()];
     draft.tables.span = Span::of_ns(0, 1_000);
     for tid in [7, 7, 8, 9, 10, 11] {
@@ -219,7 +220,7 @@ impl Cold {
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         std::fs::remove_file(&path).unwrap();
         let mut writer = HistoryFileWriter::default();
-        file::write(timeline, StatesOf::AllEvents, &mut writer);
+        states::write(timeline, StatesOf::AllEvents, &mut writer);
         writer.save(Output::open(&path).unwrap()).unwrap();
         Cold(path)
     }
@@ -229,7 +230,7 @@ impl Cold {
         let ctx = Ctx::new(1);
         let opened = Arc::new(HistoryFile::open(&self.0).unwrap());
         let how = (StatesOf::AllEvents, LeafChecks::WhenRead);
-        let timeline = file::read(&opened, how, &mut Notices::default(), &ctx).unwrap();
+        let timeline = states::read(&opened, how, &mut Notices::default(), &ctx).unwrap();
         let read = || ctx.progress.leaves_read.load(Ordering::Relaxed);
         assert_eq!(read(), 0, "opening reads no leaf");
         let answer = question(timeline, &read);

@@ -8,8 +8,8 @@ use std::path::Path;
 use whyslow::parts::analysis::patterns::PatternAnalysis;
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::notice::Notice;
+use whyslow::parts::delays::anomalies;
 use whyslow::parts::event::mpi;
-use whyslow::parts::explain::anomalies;
 use whyslow::parts::input::otf2::Archive;
 use whyslow::parts::model::settings::Settings;
 

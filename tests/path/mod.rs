@@ -12,17 +12,17 @@ use crate::support::spans;
 use spans::{instants, span};
 use whyslow::parts::analysis::path::{PathSegment, label, walk};
 use whyslow::parts::base::time::{Ns, Span, Timestamp};
-use whyslow::parts::event::host::TraceOrigin;
+use whyslow::parts::event::host::{HostId, TraceOrigin};
 use whyslow::parts::event::kind::{
     Context, Event, Kind, LossSource, RequestStep, TextId, ThreadContextId, WakeSource, WeightId, WorkStep,
 };
 use whyslow::parts::event::prev_state::Generation;
 use whyslow::parts::event::remark::Priority;
+use whyslow::parts::kernel::{Handlers, Machine};
 use whyslow::parts::reading::batch::{Batch, BlockRequest, DumpStatus, DumpedThread, MarkBody, ThreadContext};
 use whyslow::parts::reading::sources::HostName;
-use whyslow::parts::state::kernel::{Handlers, Machine};
-use whyslow::parts::state::questions::Asker;
-use whyslow::parts::state::timeline::{HostId, SegmentKind, ThreadId, Timeline, TimelineDraft, Waker};
+use whyslow::parts::timeline::questions::Asker;
+use whyslow::parts::timeline::{SegmentKind, ThreadId, Timeline, TimelineDraft, Waker};
 
 const SLEEP: u16 = 1;
 

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use whyslow::parts::base::time::{Ns, Timestamp};
 use whyslow::parts::event::kind::{Context, Event, Kind, SoftIrq, TextId, ThreadContextId, WakeSource};
 use whyslow::parts::event::remark::Priority;
-use whyslow::parts::state::timeline::SegmentKind;
+use whyslow::parts::timeline::SegmentKind;
 
 /// CPUs of the simulated machine.
 pub const CPUS: usize = 3;

@@ -10,11 +10,11 @@ use whyslow::parts::model::column_values::ColumnValues;
 use whyslow::parts::model::execution::ContextTime;
 use whyslow::parts::model::metric::{Column, Metric};
 use whyslow::parts::model::{Model, TraceId, TraceInfo, TraceLevel};
-use whyslow::parts::view::tui::counts::HistogramCounter;
-use whyslow::parts::view::tui::job::{ComparedGroups, Done};
-use whyslow::parts::view::tui::message::UiMessage;
-use whyslow::parts::view::tui::paint::Painter;
-use whyslow::parts::view::tui::theme::ColourDepth;
+use whyslow::parts::tui::counts::HistogramCounter;
+use whyslow::parts::tui::job::{ComparedGroups, Done};
+use whyslow::parts::tui::message::UiMessage;
+use whyslow::parts::tui::paint::Painter;
+use whyslow::parts::tui::theme::ColourDepth;
 
 /// A screen with the most bytes that a key may cost on it.
 const LIMITS: [(u16, u16, usize); 2] = [(80, 24, 1024), (200, 60, 4096)];

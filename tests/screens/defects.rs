@@ -2,13 +2,13 @@
 
 use super::interface::Session;
 use super::session;
-use whyslow::parts::view::tui::key_bindings::TABLE;
-use whyslow::parts::view::tui::layers::PageLayer;
-use whyslow::parts::view::tui::message::UiMessage;
-use whyslow::parts::view::tui::pane::Pane;
-use whyslow::parts::view::tui::sources::RootCauseOrder;
-use whyslow::parts::view::tui::theme::ColourDepth;
-use whyslow::parts::view::tui::{FirstQuestion, key_bar};
+use whyslow::parts::tui::key_bindings::TABLE;
+use whyslow::parts::tui::layers::PageLayer;
+use whyslow::parts::tui::message::UiMessage;
+use whyslow::parts::tui::pane::Pane;
+use whyslow::parts::tui::sources::RootCauseOrder;
+use whyslow::parts::tui::theme::ColourDepth;
+use whyslow::parts::tui::{FirstQuestion, key_bar};
 
 /// D2: line 1 is the answer to the first question in every pane; the other verdict is below it by its name.
 #[test]
@@ -40,9 +40,9 @@ fn the_first_verdict_is_line_one_in_every_pane() {
 #[test]
 fn the_verdict_stays_while_patterns_are_mined() {
     let mut session = session(80, 24, "");
-    whyslow::parts::view::tui::update::update(
+    whyslow::parts::tui::update::update(
         &mut session.app,
-        UiMessage::Key(whyslow::parts::view::tui::key::KeyPress::parse("3").unwrap()),
+        UiMessage::Key(whyslow::parts::tui::key::KeyPress::parse("3").unwrap()),
     );
     assert!(session.app.patterns.found.is_none());
     assert!(session.lines()[1].starts_with("▌ Waiting in "), "{}", session.lines().join("\n"));
@@ -95,8 +95,8 @@ fn trace_without_tasks_shows_patterns_and_the_remedy() {
     let why = "ledger/kernel, ledger/ust: no task detected; define one with --task begin=EVENT,end=EVENT, or run \
                `whyslow anomalies`, which needs none";
     let mut session = Session::new(80, 24, ColourDepth::True);
-    let failed = whyslow::parts::view::tui::job::JobError::Failed(why.to_owned());
-    session.send(UiMessage::Done(whyslow::parts::view::tui::job::Done::Analysed(Err(failed))));
+    let failed = whyslow::parts::tui::job::JobError::Failed(why.to_owned());
+    session.send(UiMessage::Done(whyslow::parts::tui::job::Done::Analysed(Err(failed))));
     let lines = session.lines();
     assert_eq!(session.app.pane, Pane::Anomalies);
     let page = lines.join("\n");
@@ -197,7 +197,7 @@ fn key_bar_names_each_key_once_and_for_what_it_does() {
         let words = key_bar::words(&session.app, 200);
         for (at, word) in words.iter().enumerate() {
             assert!(words[..at].iter().all(|other| other.key != word.key), "{pane}: {words:?}");
-            if let Some(key) = whyslow::parts::view::tui::key::KeyPress::parse(&word.key) {
+            if let Some(key) = whyslow::parts::tui::key::KeyPress::parse(&word.key) {
                 let bound = session.app.options.keys.bound(key, session.app.pane.scope());
                 assert_eq!(bound, Some(word.action), "{pane}: {word:?}");
             }
@@ -245,9 +245,9 @@ fn loading_shows_its_stage_and_only_keys_that_work() {
     }
     for word in key_bar::words(&session.app, 200) {
         let mut pressed = Session::new(80, 24, ColourDepth::True);
-        let effects = whyslow::parts::view::tui::update::update(
+        let effects = whyslow::parts::tui::update::update(
             &mut pressed.app,
-            UiMessage::Key(whyslow::parts::view::tui::key::KeyPress::parse(&word.key).unwrap()),
+            UiMessage::Key(whyslow::parts::tui::key::KeyPress::parse(&word.key).unwrap()),
         );
         let status = pressed.app.status.clone();
         let does_something = !effects.is_empty() || !pressed.app.layers.is_empty() || pressed.app.pane != Pane::Tree;
@@ -255,8 +255,8 @@ fn loading_shows_its_stage_and_only_keys_that_work() {
     }
     // Mining has stages of its own.
     let mut session = Session::beginning(80, 24, ColourDepth::True, FirstQuestion::Patterns);
-    let busy = |stage| whyslow::parts::view::tui::job::Busy { what: "mining", stage, done: 1, total: 4, events: 0 };
-    let lane = whyslow::parts::view::tui::job::JobLane::Patterns;
+    let busy = |stage| whyslow::parts::tui::job::Busy { what: "mining", stage, done: 1, total: 4, events: 0 };
+    let lane = whyslow::parts::tui::job::JobLane::Patterns;
     for stage in ["reading", "patterns", "paths"] {
         session.send(UiMessage::Progress(lane, busy(stage)));
         assert!(session.lines().join("\n").contains(&format!("{stage} 25%")));
@@ -332,7 +332,7 @@ fn clicks_in_dialogs_choose_point_and_close() {
 
 #[test]
 fn clicks_and_wheel_move_in_the_timeline() {
-    use whyslow::parts::view::tui::layers::{LoadedTimelines, TimelineContent, TimelineView};
+    use whyslow::parts::tui::layers::{LoadedTimelines, TimelineContent, TimelineView};
     let mut session = session(120, 40, "v o");
     let loaded = |s: &Session| -> LoadedTimelines {
         let Some(view) = s.app.top::<TimelineView>() else { panic!("closed") };
@@ -365,7 +365,7 @@ fn clicks_and_wheel_move_in_the_timeline() {
 
 #[test]
 fn dragging_selects_a_range_of_the_recording() {
-    use whyslow::parts::view::tui::layers::OverviewView;
+    use whyslow::parts::tui::layers::OverviewView;
     let mut session = session(80, 24, "r");
     session.send(UiMessage::Click(20, 5));
     session.send(UiMessage::Drag(25, 5));

@@ -5,8 +5,8 @@ use super::session;
 use whyslow::parts::compare::filter::Filter;
 use whyslow::parts::compare::members::members;
 use whyslow::parts::model::execution::ExecutionId;
+use whyslow::parts::tui::layers::TimelineView;
 use whyslow::parts::view::executions::line;
-use whyslow::parts::view::tui::layers::TimelineView;
 
 /// The numbers of the executions that pass a filter, the slowest first.
 fn slowest(session: &Session, filters: &[Filter]) -> Vec<ExecutionId> {

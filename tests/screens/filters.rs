@@ -1,7 +1,7 @@
 //! The groups: filters selected and typed, refused, undone; their members in the histograms.
 
 use super::interface::Session;
-use whyslow::parts::view::tui::theme::ColourDepth;
+use whyslow::parts::tui::theme::ColourDepth;
 
 #[test]
 fn groups_follow_the_selection_and_come_back_with_undo() {

@@ -1,10 +1,10 @@
 //! The tree pane with callees first.
 
 use super::interface::Session;
-use whyslow::parts::view::tui::app::{App, Cursor};
-use whyslow::parts::view::tui::layers::TimelineView;
-use whyslow::parts::view::tui::theme::ColourDepth;
-use whyslow::parts::view::tui::tree::{TreeItem, path_text};
+use whyslow::parts::tui::app::{App, Cursor};
+use whyslow::parts::tui::layers::TimelineView;
+use whyslow::parts::tui::theme::ColourDepth;
+use whyslow::parts::tui::tree::{TreeItem, path_text};
 
 fn session(keys: &str) -> Session {
     let mut session = Session::new(120, 40, ColourDepth::True);

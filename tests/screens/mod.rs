@@ -26,8 +26,8 @@ use ratatui::buffer::Buffer;
 use ratatui::style::Style;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use whyslow::parts::view::tui::message::UiMessage;
-use whyslow::parts::view::tui::theme::ColourDepth;
+use whyslow::parts::tui::message::UiMessage;
+use whyslow::parts::tui::theme::ColourDepth;
 
 /// One pane, and two panes side by side.
 const SNAPSHOT_SIZES: [(u16, u16); 2] = [(80, 24), (200, 60)];

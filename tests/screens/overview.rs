@@ -2,16 +2,16 @@
 
 use super::interface::Session;
 use super::{SNAPSHOT_SIZES, assert_snapshot, session};
-use whyslow::parts::view::tui::layers::OverviewView;
-use whyslow::parts::view::tui::message::UiMessage;
-use whyslow::parts::view::tui::theme::ColourDepth;
+use whyslow::parts::tui::layers::OverviewView;
+use whyslow::parts::tui::message::UiMessage;
+use whyslow::parts::tui::theme::ColourDepth;
 
 #[test]
 fn overview_states_equal_their_snapshots() {
     for (columns, lines) in SNAPSHOT_SIZES {
         let mut waiting = Session::new(columns, lines, ColourDepth::True);
-        let key = whyslow::parts::view::tui::key::KeyPress::parse("r").unwrap();
-        whyslow::parts::view::tui::update::update(&mut waiting.app, UiMessage::Key(key));
+        let key = whyslow::parts::tui::key::KeyPress::parse("r").unwrap();
+        whyslow::parts::tui::update::update(&mut waiting.app, UiMessage::Key(key));
         assert_snapshot(&format!("overview-loading-{columns}x{lines}"), &waiting);
         let mut failed = Session::unreadable(columns, lines);
         failed.ready();

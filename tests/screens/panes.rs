@@ -1,12 +1,12 @@
 //! The tree and its causes, the help, the mouse.
 
 use super::interface::Session;
-use whyslow::parts::view::tui::app::Cursor;
-use whyslow::parts::view::tui::layers::{PageLayer, page_height};
-use whyslow::parts::view::tui::message::UiMessage;
-use whyslow::parts::view::tui::pane::Pane;
-use whyslow::parts::view::tui::theme::ColourDepth;
-use whyslow::parts::view::tui::tree::TreeItem;
+use whyslow::parts::tui::app::Cursor;
+use whyslow::parts::tui::layers::{PageLayer, page_height};
+use whyslow::parts::tui::message::UiMessage;
+use whyslow::parts::tui::pane::Pane;
+use whyslow::parts::tui::theme::ColourDepth;
+use whyslow::parts::tui::tree::TreeItem;
 
 /// The column and the line where a text is on the screen.
 fn place(session: &Session, text: &str) -> (u16, u16) {

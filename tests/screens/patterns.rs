@@ -1,11 +1,11 @@
 //! The panes of patterns: the table of root causes, the path, and the jump to the executions of a moment.
 
 use super::interface::Session;
-use whyslow::parts::view::tui::job::SelectedPath;
-use whyslow::parts::view::tui::pane::Pane;
-use whyslow::parts::view::tui::sources::RootCauseRow;
-use whyslow::parts::view::tui::theme::ColourDepth;
-use whyslow::parts::view::tui::{Exported, FirstQuestion};
+use whyslow::parts::tui::job::SelectedPath;
+use whyslow::parts::tui::pane::Pane;
+use whyslow::parts::tui::sources::RootCauseRow;
+use whyslow::parts::tui::theme::ColourDepth;
+use whyslow::parts::tui::{Exported, FirstQuestion};
 
 #[test]
 fn q_and_s_change_the_list_at_once_and_the_cursor_stays() {

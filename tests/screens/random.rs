@@ -5,11 +5,11 @@ use super::SCREENS;
 use super::interface::Session;
 use crate::support::random::Random;
 use ratatui::layout::Rect;
-use whyslow::parts::view::tui::key::KeyPress;
-use whyslow::parts::view::tui::key_bindings::TABLE;
-use whyslow::parts::view::tui::message::UiMessage;
-use whyslow::parts::view::tui::paint::Painter;
-use whyslow::parts::view::tui::theme::ColourDepth;
+use whyslow::parts::tui::key::KeyPress;
+use whyslow::parts::tui::key_bindings::TABLE;
+use whyslow::parts::tui::message::UiMessage;
+use whyslow::parts::tui::paint::Painter;
+use whyslow::parts::tui::theme::ColourDepth;
 
 /// Keys that type, edit and leave.
 const TYPED: &str = "Esc Esc Enter Tab Up Down Backspace Ctrl-u d u r a t i o n > = 5 m s Space , é";

@@ -2,11 +2,11 @@
 
 use super::interface::Session;
 use whyslow::parts::compare::ComparisonRequest;
-use whyslow::parts::view::tui::job::Exported;
-use whyslow::parts::view::tui::keeping;
-use whyslow::parts::view::tui::pane::Pane;
-use whyslow::parts::view::tui::saved::SavedView;
-use whyslow::parts::view::tui::theme::ColourDepth;
+use whyslow::parts::tui::job::Exported;
+use whyslow::parts::tui::keeping;
+use whyslow::parts::tui::pane::Pane;
+use whyslow::parts::tui::saved::SavedView;
+use whyslow::parts::tui::theme::ColourDepth;
 
 /// A session in which these keys were pressed, and another one that opens what was left.
 fn left_and_found(keys: &str) -> (Session, Session) {

@@ -4,13 +4,13 @@ use super::interface::Session;
 use super::{SNAPSHOT_SIZES, assert_snapshot};
 use std::path::PathBuf;
 use std::sync::Arc;
-use whyslow::parts::view::tui::job::{Done, JobError, WriteOutcome};
-use whyslow::parts::view::tui::key::KeyPress;
-use whyslow::parts::view::tui::message::UiMessage;
-use whyslow::parts::view::tui::report::AnomalyReport;
-use whyslow::parts::view::tui::theme::ColourDepth;
-use whyslow::parts::view::tui::tour::TourProgress;
-use whyslow::parts::view::tui::update::update;
+use whyslow::parts::tui::job::{Done, JobError, WriteOutcome};
+use whyslow::parts::tui::key::KeyPress;
+use whyslow::parts::tui::message::UiMessage;
+use whyslow::parts::tui::report::AnomalyReport;
+use whyslow::parts::tui::theme::ColourDepth;
+use whyslow::parts::tui::tour::TourProgress;
+use whyslow::parts::tui::update::update;
 
 fn failed<T>(why: &str) -> Result<T, JobError> {
     Err(JobError::Failed(why.to_owned()))

@@ -2,11 +2,11 @@
 
 use super::interface::Session;
 use whyslow::parts::model::choice::{ChosenBy, ExecutionKind, ProgramTask, TaskChoice};
+use whyslow::parts::tui::job::Exported;
+use whyslow::parts::tui::keeping;
+use whyslow::parts::tui::setup::FirstQuestion;
+use whyslow::parts::tui::theme::ColourDepth;
 use whyslow::parts::view::report::ReportFormat;
-use whyslow::parts::view::tui::job::Exported;
-use whyslow::parts::view::tui::keeping;
-use whyslow::parts::view::tui::setup::FirstQuestion;
-use whyslow::parts::view::tui::theme::ColourDepth;
 
 /// A session at the usual size, and the number of keys pressed.
 struct Played {

@@ -2,7 +2,7 @@
 //! see them (the matrices of Machado, Oliveira and Fernandes 2009, severity 1; distances in CIE Lab 1976).
 
 use ratatui::style::{Color, Style};
-use whyslow::parts::view::tui::theme::{ColourDepth, StyleScope, Theme, built_in};
+use whyslow::parts::tui::theme::{ColourDepth, StyleScope, Theme, built_in};
 
 type Channels = [f64; 3];
 

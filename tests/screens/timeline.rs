@@ -2,8 +2,8 @@
 
 use super::interface::Session;
 use super::{SNAPSHOT_SIZES, assert_snapshot, session};
-use whyslow::parts::view::tui::layers::{LoadedTimelines, TimelineContent, TimelineView};
-use whyslow::parts::view::tui::message::UiMessage;
+use whyslow::parts::tui::layers::{LoadedTimelines, TimelineContent, TimelineView};
+use whyslow::parts::tui::message::UiMessage;
 
 fn view(session: &Session) -> &TimelineView {
     session.app.top().expect("a time-line on top")
@@ -21,8 +21,8 @@ fn timeline_states_equal_their_snapshots() {
     for (columns, lines) in SNAPSHOT_SIZES {
         // The job is requested and does not end: no effect is performed.
         let mut waiting = session(columns, lines, "");
-        let key = whyslow::parts::view::tui::key::KeyPress::parse("v").unwrap();
-        whyslow::parts::view::tui::update::update(&mut waiting.app, UiMessage::Key(key));
+        let key = whyslow::parts::tui::key::KeyPress::parse("v").unwrap();
+        whyslow::parts::tui::update::update(&mut waiting.app, UiMessage::Key(key));
         assert_snapshot(&format!("timeline-loading-{columns}x{lines}"), &waiting);
         let mut failed = Session::unreadable(columns, lines);
         failed.ready();
@@ -116,7 +116,7 @@ fn timeline_keys_move_zoom_search_and_align() {
 fn a_step_of_the_cursor_writes_few_bytes() {
     for (columns, lines, limit) in [(80, 24, 1024), (200, 60, 4096)] {
         let mut session = session(columns, lines, "v");
-        let mut painter = whyslow::parts::view::tui::paint::Painter::default();
+        let mut painter = whyslow::parts::tui::paint::Painter::default();
         painter.paint(&session.draw(), &mut Vec::new());
         for key in ["Right", "Right", "Left", "Down", "Up", "Home", "End", "Left"] {
             session.keys(key);

@@ -8,13 +8,13 @@ use whyslow::parts::base::figure;
 use whyslow::parts::base::notice::Notices;
 use whyslow::parts::compare::functions::sandwich;
 use whyslow::parts::compare::inverted::invert;
+use whyslow::parts::tui::app::App;
+use whyslow::parts::tui::layers::TimelineView;
+use whyslow::parts::tui::theme::ColourDepth;
+use whyslow::parts::tui::tree::{TreeItem, path_text};
 use whyslow::parts::view::diff_parts::DiffParts;
 use whyslow::parts::view::overview::OverviewAnswer;
 use whyslow::parts::view::text::{Glyphs, Page};
-use whyslow::parts::view::tui::app::App;
-use whyslow::parts::view::tui::layers::TimelineView;
-use whyslow::parts::view::tui::theme::ColourDepth;
-use whyslow::parts::view::tui::tree::{TreeItem, path_text};
 use whyslow::parts::view::{anomalies, execution_text, function_text, json, text};
 
 fn session(keys: &str) -> Session {
@@ -211,9 +211,7 @@ fn timeline_equals_diff_of_two_executions() {
     let session = session("v");
     let Some(view) = session.app.top::<TimelineView>() else { panic!("no time-line") };
     let [a, b] = [view.executions[0].id, view.executions[1].id];
-    let whyslow::parts::view::tui::layers::TimelineContent::Loaded(loaded) = &view.content else {
-        panic!("not loaded")
-    };
+    let whyslow::parts::tui::layers::TimelineContent::Loaded(loaded) = &view.content else { panic!("not loaded") };
     let aligned = whyslow::parts::compare::moments::align(&loaded.model, a, b).unwrap();
     let printed = execution_text::executions(&loaded.model, &aligned, Page { width: 200, glyphs: Glyphs::Unicode });
     let page = session.lines().join("\n");

@@ -5,6 +5,8 @@ use super::session;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
+use whyslow::parts::advice::missing;
+use whyslow::parts::advice::questions::questions;
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::figure;
 use whyslow::parts::base::notice::Notices;
@@ -13,23 +15,20 @@ use whyslow::parts::compare::share_of_group;
 use whyslow::parts::input::Argument;
 use whyslow::parts::model::anomalies::Anomalies;
 use whyslow::parts::model::facts::Facts;
-use whyslow::parts::model::questions::questions;
-use whyslow::parts::model::recorded;
 use whyslow::parts::session::OpenOptions;
-use whyslow::parts::view::anomalies;
+use whyslow::parts::tui::FirstQuestion;
+use whyslow::parts::tui::app::App;
+use whyslow::parts::tui::job::Done;
+use whyslow::parts::tui::layers::{DetailsPage, PageLayer};
+use whyslow::parts::tui::message::UiMessage;
+use whyslow::parts::tui::report::AnomalyReport;
+use whyslow::parts::tui::theme::ColourDepth;
+use whyslow::parts::tui::update::update;
 use whyslow::parts::view::anomalies::ListBounds;
 use whyslow::parts::view::diff_parts::DiffParts;
 use whyslow::parts::view::info::InfoDocument;
-use whyslow::parts::view::json;
 use whyslow::parts::view::strips::{self, StripContent};
-use whyslow::parts::view::tui::FirstQuestion;
-use whyslow::parts::view::tui::app::App;
-use whyslow::parts::view::tui::job::Done;
-use whyslow::parts::view::tui::layers::{DetailsPage, PageLayer};
-use whyslow::parts::view::tui::message::UiMessage;
-use whyslow::parts::view::tui::report::AnomalyReport;
-use whyslow::parts::view::tui::theme::ColourDepth;
-use whyslow::parts::view::tui::update::update;
+use whyslow::parts::view::{anomalies, json};
 
 /// The document of `diff --json`.
 fn diff(app: &App) -> Value {
@@ -111,7 +110,7 @@ fn details_equal_the_diff() {
 fn sample_executions_equal_those_of_the_diff() {
     let session = session(120, 60, "i");
     let DetailsPage(details) = session.app.top::<PageLayer>().and_then(PageLayer::content).expect("details");
-    let whyslow::parts::view::tui::details::Details::Context { samples, path, .. } = details else { panic!("a range") };
+    let whyslow::parts::tui::details::Details::Context { samples, path, .. } = details else { panic!("a range") };
     let model = session.app.model.clone().unwrap();
     let page = page_lines(&session.app);
     // The document of `diff` has samples from the longest to the shortest of each group.
@@ -254,7 +253,7 @@ fn data_quality_of_an_archive_names_what_it_lacks_before_executions_are_compared
     session.keys("w");
     let page = page_lines(&session.app).join("\n");
     let recorded = opened.recorded();
-    let missing = recorded::missing(recorded.iter());
+    let missing = missing::missing(recorded.iter());
     assert!(session.app.model.is_none() && missing.len() >= 2, "{missing:?}");
     for topic in missing {
         let sentence = format!("{}: {}; not recorded:", topic.question, topic.without);

@@ -7,10 +7,10 @@
 use whyslow::parts::analysis::patterns::PatternAnalysis;
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::time::{Ns, Timestamp};
+use whyslow::parts::delays::anomalies;
 use whyslow::parts::event::operation::{
     CollectiveInstance, CollectiveKind, Message, Operation, OperationKind, OperationPlace, Operations, Sequence,
 };
-use whyslow::parts::explain::anomalies;
 use whyslow::parts::model::anomalies::Anomalies;
 use whyslow::parts::model::carrier::Carrier;
 use whyslow::parts::model::settings::Settings;

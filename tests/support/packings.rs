@@ -13,8 +13,8 @@ use super::rsht::columns::{Bounds, Columns};
 use super::rsht::interval::{Interval, Run};
 use super::rsht::tree::{Packing, Shape, Tree};
 use whyslow::parts::base::time::{Ns, Span, Timestamp};
-use whyslow::parts::state::attributes::AttributeId;
-use whyslow::parts::state::history::StateValue;
+use whyslow::parts::timeline::attributes::AttributeId;
+use whyslow::parts::timeline::history::StateValue;
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

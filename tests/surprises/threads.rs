@@ -68,7 +68,7 @@ fn idle_kernel_thread_waits_and_does_not_end() {
 fn threads(bytes: &[u8]) -> usize {
     use whyslow::parts::base::ctx::Ctx;
     use whyslow::parts::input::{Argument, Opened, open};
-    use whyslow::parts::state::kernel::{Options, record};
+    use whyslow::parts::kernel::{Options, record};
     let file = super::written("a", bytes);
     let Ok(Opened::Traces(sources)) = open(&[Argument::new(file.path.clone())], &Ctx::new(1)) else {
         panic!("not opened")

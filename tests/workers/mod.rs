@@ -25,13 +25,13 @@ use whyslow::parts::base::notice::Notice;
 use whyslow::parts::base::spill::SpillFile;
 use whyslow::parts::event::task::{Delimiter, Pairing, TaskDefinition};
 use whyslow::parts::input::{Argument, Opened, Source, Trace, count, open};
+use whyslow::parts::kernel::{Options, RowsBy, record};
 use whyslow::parts::reading::bind::Focus;
 use whyslow::parts::reading::chunks::ChunkTarget;
 use whyslow::parts::reading::engine::{ChunkStart, ChunkStep, EngineOptions, Hooks};
-use whyslow::parts::state::history::StateHistory;
-use whyslow::parts::state::history::lines::{Longest, Time};
-use whyslow::parts::state::kernel::{Options, RowsBy, record};
-use whyslow::parts::state::timeline::{Tables, Timeline, TimelineDraft};
+use whyslow::parts::timeline::history::StateHistory;
+use whyslow::parts::timeline::history::lines::{Longest, Time};
+use whyslow::parts::timeline::{Tables, Timeline, TimelineDraft};
 use whyslow::parts::view::stats::StatsTable;
 
 fn load(path: &Path) -> Vec<Source> {
@@ -352,8 +352,8 @@ fn usage_equals_the_kernel_machine() {
         let mut threads: std::collections::BTreeMap<(i32, i32), i64> = Default::default();
         let mut cpus = Vec::new();
         let draft = TimelineDraft::of(&recording);
-        for whyslow::parts::state::timeline::CpuTimeline { cpu, runs, .. } in &draft.cpus {
-            let idle = |run: &&whyslow::parts::state::timeline::CpuRun| recording.threads()[run.thread.index()].idle;
+        for whyslow::parts::timeline::CpuTimeline { cpu, runs, .. } in &draft.cpus {
+            let idle = |run: &&whyslow::parts::timeline::CpuRun| recording.threads()[run.thread.index()].idle;
             for run in runs.iter().filter(|run| !idle(run)) {
                 let thread = &recording.threads()[run.thread.index()];
                 *threads.entry((thread.pid, thread.tid)).or_default() += run.span.len();

@@ -15,8 +15,8 @@ use crate::base::statistics::nearest_rank_of;
 use crate::event::derived::Derived;
 use crate::event::errno;
 use crate::model::choice::ExecutionKind;
-use crate::state::questions::Asker;
-use crate::state::timeline::{ThreadId, Timeline};
+use crate::timeline::questions::Asker;
+use crate::timeline::{ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 

@@ -9,14 +9,14 @@ use super::programs::Programs;
 use super::tails::{Candidate, Tail, TaskSpans, ranked};
 use crate::analysis::iterations::waits;
 use crate::analysis::stack_tables::LazyStackTables;
-use crate::analysis::symbols::files::SymbolPaths;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::span_list::{SpanList, SpanRoom};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::derived::{Derived, WaitIterations};
 use crate::model::choice::ExecutionKind;
-use crate::state::questions::Asker;
-use crate::state::timeline::{ThreadId, Timeline};
+use crate::symbols::files::SymbolPaths;
+use crate::timeline::questions::Asker;
+use crate::timeline::{ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 

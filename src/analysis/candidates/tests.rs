@@ -3,7 +3,7 @@
 use super::*;
 use crate::analysis::timeline_builder::TimelineBuilder;
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::state::timeline::{Segment, SegmentKind, ThreadId, ThreadName};
+use crate::timeline::{Segment, SegmentKind, ThreadId, ThreadName};
 
 /// A thread that waits in `call` and works in between: `n` iterations, every twentieth ten times as long.
 fn looping(name: &str, n: usize, spread: bool) -> TimelineBuilder {

@@ -17,10 +17,10 @@ use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::task::{Delimiter, Pairing, TaskDefinition};
 use crate::input::Trace;
 use crate::input::record::StreamId;
+use crate::kernel::{Options, record};
 use crate::reading::batch::Batch;
 use crate::reading::bind::{Binder, Binding};
-use crate::state::kernel::{Options, record};
-use crate::state::questions::Asker;
+use crate::timeline::questions::Asker;
 use foldhash::HashMap;
 
 /// Packets of each stream that are read.

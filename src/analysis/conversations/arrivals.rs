@@ -21,8 +21,8 @@ use super::peers::Peers;
 use super::process_calls::CallMeanings;
 use crate::base::time::{Span, Timestamp};
 use crate::event::descriptor::Descriptor;
-use crate::state::reader::{RowCursor, RowReader};
-use crate::state::timeline::{Call, Segment, SegmentKind, ThreadId, Waker};
+use crate::timeline::reader::{RowCursor, RowReader};
+use crate::timeline::{Call, Segment, SegmentKind, ThreadId, Waker};
 use foldhash::HashMap;
 use smallvec::SmallVec;
 

@@ -14,8 +14,8 @@ use crate::base::span_list::{SpanList, SpanRoom};
 use crate::base::statistics::nearest_rank_of;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::derived::{ConversationSide, Conversations};
-use crate::state::questions::Asker;
-use crate::state::timeline::Timeline;
+use crate::timeline::Timeline;
+use crate::timeline::questions::Asker;
 use std::collections::BTreeMap;
 
 /// The median of a side's exchanges is shorter than that of the times between them by this factor where it is proposed.

@@ -11,7 +11,7 @@ use crate::base::span_list::{SpanList, SpanRoom};
 use crate::base::time::{Span, Timestamp};
 use crate::event::derived::ConversationSide;
 use crate::event::descriptor::Descriptor;
-use crate::state::timeline::ThreadId;
+use crate::timeline::ThreadId;
 
 /// A part of the answer from which on an exchange counts as streamed, where most of its time passed meanwhile.
 const STREAMED: u32 = 3;

@@ -13,8 +13,8 @@
 use super::process_calls::{CallMeaning, CallMeanings};
 use crate::base::time::Timestamp;
 use crate::event::descriptor::{Descriptor, DescriptorUse};
-use crate::state::reader::{RowCursor, RowReader};
-use crate::state::timeline::{Call, ThreadId, Waker};
+use crate::timeline::reader::{RowCursor, RowReader};
+use crate::timeline::{Call, ThreadId, Waker};
 use foldhash::HashMap;
 
 /// Calls of the other thread that are looked at for the send of one receive.

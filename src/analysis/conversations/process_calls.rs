@@ -8,8 +8,8 @@ use crate::base::names::{NameId, Names};
 use crate::base::time::Timestamp;
 use crate::event::descriptor::{DescriptorOrigin, DescriptorUse, descriptor_origin, descriptor_use};
 use crate::event::waiting_calls::{is_poll, is_sleep};
-use crate::state::reader::RowReader;
-use crate::state::timeline::{Call, ThreadId};
+use crate::timeline::reader::RowReader;
+use crate::timeline::{Call, ThreadId};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

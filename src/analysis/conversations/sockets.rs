@@ -11,7 +11,7 @@ use super::exchanges::{Exchanges, ExchangesOfSide, Kept, Piece};
 use crate::base::time::Timestamp;
 use crate::event::derived::ConversationSide;
 use crate::event::descriptor::{Descriptor, DescriptorOrigin, DescriptorUse};
-use crate::state::timeline::Call;
+use crate::timeline::Call;
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

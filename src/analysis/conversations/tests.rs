@@ -10,7 +10,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::derived::{ConversationSide, Conversations};
 use crate::event::descriptor::named_descriptor;
-use crate::state::timeline::{Call, SegmentKind, ThreadId, ThreadName};
+use crate::timeline::{Call, SegmentKind, ThreadId, ThreadName};
 
 /// Arrival, end, descriptor, bytes in and out.
 type Row = (Ns, Ns, u32, u64, u64);

@@ -10,7 +10,7 @@ use crate::analysis::remarks::TcpTimer;
 use crate::analysis::throttling::{is_enforced_in, is_frozen_in};
 use crate::base::time::Timestamp;
 use crate::model::wait_kind::{BY_FREEZER, BY_SIGNAL, BY_TRACER, RETRANSMITTED, TCP_TIMER, WaitKind};
-use crate::state::timeline::{SegmentKind, ThreadId};
+use crate::timeline::{SegmentKind, ThreadId};
 
 /// What holds a thread back in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

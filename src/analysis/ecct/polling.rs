@@ -11,7 +11,7 @@ use crate::base::names::NameId;
 use crate::event::errno;
 use crate::event::waiting_calls::is_sleep;
 use crate::model::wait_kind::WaitKind;
-use crate::state::timeline::Call;
+use crate::timeline::Call;
 
 /// Calls of one name that are looked at before a sleep.
 const MOST: usize = 8;

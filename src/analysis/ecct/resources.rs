@@ -14,12 +14,13 @@ use crate::analysis::path::PathSegment;
 use crate::analysis::quota_watch::{ROUND, preempted_at};
 use crate::analysis::surroundings::is_among;
 use crate::base::time::{Ns, Span};
+use crate::event::host::HostId;
 use crate::model::carrier::Carrier;
 use crate::model::wait_kind::{
     BEFORE_LOWER, BEHIND_PRIORITY, BEHIND_REAL_TIME, HYPERVISOR, IDLE_CPU, IDLE_DISK, IDLE_EXIT, IDLE_LIMITED_DISK,
     IDLE_NO_QUOTA, IN_PHASE, LIKE_A_QUOTA, NO_STEAL, OTHER_PRIORITY, OUT_OF_TURN, WaitKind,
 };
-use crate::state::timeline::{CpuRun, HostId, LONGEST_WAKE_UP, SegmentKind, Thread, ThreadId};
+use crate::timeline::{CpuRun, LONGEST_WAKE_UP, SegmentKind, Thread, ThreadId};
 use smallvec::SmallVec;
 
 /// A wait for a CPU of this length is worth a look at its circumstances: a time slice is no longer.

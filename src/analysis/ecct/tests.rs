@@ -8,15 +8,16 @@ use super::*;
 use crate::analysis::outline::NoAnswer;
 use crate::analysis::path;
 use crate::analysis::pauses::pauses;
-use crate::analysis::symbols::images::Spaces;
 use crate::analysis::timeline_builder::{HOST, TimelineBuilder, thread};
 use crate::base::ctx::Ctx;
 use crate::base::names::Names;
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
+use crate::event::stack::StackOrigin;
 use crate::model::environment::PlacedEnvironment;
-use crate::state::questions::Asker;
-use crate::state::timeline::{Call, StackOrigin, ThreadName};
+use crate::symbols::images::Spaces;
+use crate::timeline::questions::Asker;
+use crate::timeline::{Call, ThreadName};
 use std::collections::BTreeMap;
 
 /// Nanoseconds by path, steps as words.

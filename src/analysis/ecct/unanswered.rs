@@ -19,8 +19,8 @@ use crate::base::time::{Ns, Span};
 use crate::event::descriptor::{Descriptor, DescriptorOrigin, DescriptorUse, descriptor_origin, descriptor_use};
 use crate::event::waiting_calls::{is_poll_of_listed, may_have_timed_out, timed_out};
 use crate::model::environment::ServerPort;
-use crate::state::reader::RowCursor;
-use crate::state::timeline::Call;
+use crate::timeline::Call;
+use crate::timeline::reader::RowCursor;
 
 /// Calls that are looked at before a wait.
 const MOST: usize = 64;

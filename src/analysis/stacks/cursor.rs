@@ -5,9 +5,9 @@
 
 use super::{GROUP, StackId, StackTimelines, UNKNOWN};
 use crate::base::time::{Span, Timestamp};
-use crate::state::questions::{Access, Family};
-use crate::state::reader::{RowCursor, RowReader};
-use crate::state::timeline::{StackChange, ThreadId};
+use crate::timeline::questions::{Access, Family};
+use crate::timeline::reader::{RowCursor, RowReader};
+use crate::timeline::{StackChange, ThreadId};
 use smallvec::SmallVec;
 
 /// Threads whose places are kept.

@@ -17,7 +17,7 @@
 //! - `window`: the rows near a call; `overlay`: open functions over sampled stacks
 //!
 //! Cost: linear in calls plus samples per thread, groups of threads in parallel. Of a thread only the rows near one
-//! call are decoded; the result is in compressed leaves (`state/derived.rs`). ALGORITHMS.md section 5.1.
+//! call are decoded; the result is in compressed leaves (`timeline/derived.rs`). ALGORITHMS.md section 5.1.
 
 pub mod cursor;
 mod overlay;
@@ -25,18 +25,19 @@ mod placement;
 mod reach;
 mod window;
 
-use super::symbols::ProcessStack;
-use super::symbols::images::Spaces;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart, block};
 use crate::base::names::NameId;
 use crate::base::parallel::in_order;
 use crate::base::span_list::{SpanList, SpanRoom};
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::state::derived::{StackLines, StackLinesBuilder};
-use crate::state::questions::Asker;
-use crate::state::reader::RowReader;
-use crate::state::timeline::{RawStackId, StackOrigin, StackSample, ThreadId, Timeline};
+use crate::event::stack::{RawStackId, StackOrigin};
+use crate::symbols::ProcessStack;
+use crate::symbols::images::Spaces;
+use crate::timeline::derived::{StackLines, StackLinesBuilder};
+use crate::timeline::questions::Asker;
+use crate::timeline::reader::RowReader;
+use crate::timeline::{StackSample, ThreadId, Timeline};
 use foldhash::HashMap;
 use placement::{Placement, PlacementInputs};
 use window::Sampled;

@@ -4,9 +4,9 @@
 //! the stack that is known: entry and exit events of functions are exact, so an open function replaces the samples.
 
 use super::{Sample, Stack, StackId, StackTable};
-use crate::analysis::symbols::ProcessStack;
 use crate::base::time::Timestamp;
-use crate::state::timeline::StackChange;
+use crate::symbols::ProcessStack;
+use crate::timeline::StackChange;
 use std::collections::VecDeque;
 
 /// The sampled stack of a thread from a moment on.

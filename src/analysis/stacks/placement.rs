@@ -6,11 +6,11 @@
 use super::overlay::{Overlay, SampledStack};
 use super::window::{FullStacks, PlacedCall, RowWindow, Sampled};
 use super::{Sample, Stack, StackTable, SurroundingStacks};
-use crate::analysis::symbols::ProcessStack;
-use crate::analysis::symbols::images::Spaces;
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::state::reader::RowReader;
-use crate::state::timeline::{Call, StackChange, Thread, ThreadId, Timeline};
+use crate::symbols::ProcessStack;
+use crate::symbols::images::Spaces;
+use crate::timeline::reader::RowReader;
+use crate::timeline::{Call, StackChange, Thread, ThreadId, Timeline};
 use std::collections::VecDeque;
 
 /// Stacks are handed on when so many are placed.

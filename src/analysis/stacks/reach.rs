@@ -4,7 +4,8 @@
 use super::Sample;
 use super::placement::Placement;
 use crate::base::time::{Span, Timestamp};
-use crate::state::timeline::{SegmentKind, StackOrigin};
+use crate::event::stack::StackOrigin;
+use crate::timeline::SegmentKind;
 
 impl Placement<'_> {
     /// Without recorded system calls, the stack with which a thread leaves the CPU to wait is the stack of a call: it

@@ -3,8 +3,8 @@
 use super::*;
 use crate::analysis::timeline_builder::{HOST, PID, TimelineBuilder, thread};
 use crate::base::time::Span;
-use crate::state::timeline::SegmentKind;
-use crate::state::timeline::{ImageChange, ImageEvent};
+use crate::event::image::ImageChange;
+use crate::timeline::{ImageEvent, SegmentKind};
 
 /// A part of a stack timeline.
 #[derive(Clone, Debug, PartialEq)]

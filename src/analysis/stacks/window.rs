@@ -6,11 +6,12 @@
 //! rows of those calls, and the samples between two of them.
 
 use super::{LATEST, LONG_CALL, Sample, SurroundingStacks};
-use crate::analysis::symbols::images::Spaces;
-use crate::analysis::symbols::{AddressKind, ProcessStack};
 use crate::base::time::{Span, Timestamp};
-use crate::state::reader::RowReader;
-use crate::state::timeline::{Call, StackOrigin, StackSample, Thread, ThreadId, Timeline};
+use crate::event::stack::StackOrigin;
+use crate::symbols::images::Spaces;
+use crate::symbols::{AddressKind, ProcessStack};
+use crate::timeline::reader::RowReader;
+use crate::timeline::{Call, StackSample, Thread, ThreadId, Timeline};
 use std::collections::VecDeque;
 
 /// Samples are dropped after the last call when there are so many.

@@ -1,8 +1,8 @@
 //! Waits and counters of a group with a quota of 20 ms per 100 ms, and twins.
 
 use super::*;
+use crate::event::host::HostId;
 use crate::model::environment::{Environment, ThreadSetting, ThreadSettings};
-use crate::state::timeline::HostId;
 
 const MS: Ns = 1_000_000;
 const SECOND: Ns = 1_000 * MS;

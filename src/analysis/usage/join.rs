@@ -8,8 +8,8 @@
 use super::machine::{DeferredEvent, Runs, Seen, TimedDeferred, UsageCpu, UsageMachine};
 use super::thread::{HostCpu, UsageThread};
 use crate::base::names::NameId;
-use crate::state::threads::{ThreadInstance, ThreadTable};
-use crate::state::timeline::ThreadId;
+use crate::kernel::threads::{ThreadInstance, ThreadTable};
+use crate::timeline::ThreadId;
 use foldhash::HashSet;
 
 /// A thread of the next chunk, once joined.

@@ -2,11 +2,11 @@
 //! each thread read and write.
 //!
 //! In: the typed events of a chunk (switches, forks, system calls ...). Out: a [`UsageMachine`]. The rules of
-//! `state/threads.rs` find the thread of an id, as in the kernel machine. The same steps run in two ways: from the
+//! `kernel/threads.rs` find the thread of an id, as in the kernel machine. The same steps run in two ways: from the
 //! beginning of the recording, or from the beginning of a chunk whose carried-in state is unknown. In a chunk:
 //!
 //! - a thread that an event names may be one of the carried-in state ([`UsageThread::carried_in`]);
-//! - its CPU is a slot whose first changes depend on the carried-in value (`state/slot.rs`);
+//! - its CPU is a slot whose first changes depend on the carried-in value (`slot.rs`);
 //! - events of the running thread of a CPU, while that thread is unknown, are kept in [`UsageCpu::deferred`].
 //!
 //! `join` appends the machine of the next chunk. An event that contradicts the state (a switch away from a thread that
@@ -18,10 +18,10 @@ use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Timestamp};
 use crate::event::host::{HostId, TraceOrigin};
 use crate::event::kind::{Event, Kind, TextId};
-use crate::event::prev_state::Leaves;
+use crate::event::prev_state::PrevState;
+use crate::kernel::threads::{Holder, HostTid, ThreadTable};
 use crate::reading::batch::{Batch, BatchNames};
-use crate::state::threads::{Holder, HostTid, ThreadTable};
-use crate::state::timeline::ThreadId;
+use crate::timeline::ThreadId;
 use foldhash::HashMap;
 
 /// The running thread of a CPU.
@@ -232,7 +232,7 @@ impl UsageMachine {
         self.name(next, next_name, texts);
         self.runs(at, prev, t);
         self.threads[prev].stop(t);
-        self.threads[prev].ended |= trace.origin.generation.decode(prev_state, false) == Leaves::Dead;
+        self.threads[prev].ended |= trace.origin.generation.decode(prev_state, false) == PrevState::Dead;
         self.threads[next].run(t, at);
         self.cpu(at, t).runs = Runs::Thread(next);
     }

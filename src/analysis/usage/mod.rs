@@ -8,6 +8,7 @@
 mod calls;
 mod join;
 mod machine;
+mod slot;
 mod thread;
 
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
@@ -16,13 +17,13 @@ use crate::base::time::{Ns, Timestamp};
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, Kind};
 use crate::input::Trace;
+use crate::kernel::threads::ThreadInstance;
 use crate::model::usage::{CpuUse, IoUse, ThreadUse};
 use crate::reading::bind::{Binding, Focus};
 use crate::reading::chunks::Chunk;
 use crate::reading::engine::{self, Analysis, ChunkStart, EngineOptions};
 use crate::reading::packet_times::PacketTimes;
 use crate::reading::sources::{BoundTrace, BoundTraces};
-use crate::state::threads::ThreadInstance;
 use foldhash::HashMap;
 use machine::{KernelTrace, UsageMachine};
 use std::collections::BTreeMap;

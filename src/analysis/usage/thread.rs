@@ -1,11 +1,11 @@
 //! One thread of the usage machine: its time on each CPU, its reads and writes, its ids and its name.
 
 use super::calls::Calls;
+use super::slot::{Change, Slot};
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::host::HostId;
-use crate::state::slot::{Change, Slot};
-use crate::state::threads::{HostTid, Observed, ThreadInstance};
+use crate::kernel::threads::{HostTid, Observed, ThreadInstance};
 use foldhash::HashMap;
 
 /// A CPU of a host.

@@ -13,9 +13,8 @@ use super::Side;
 use super::parts::Parts;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::statistics::{Random, Sums, welch};
-use crate::model::Model;
-use crate::model::TraceId;
 use crate::model::execution::ExecutionId;
+use crate::model::{Model, TraceId};
 use std::collections::BTreeMap;
 
 const DRAWS: usize = 500;

@@ -2,8 +2,7 @@
 
 use super::packet::PacketRange;
 use super::plan::CtfPlan;
-use super::reader::CarriedClocks;
-use super::reader::CtfReader;
+use super::reader::{CarriedClocks, CtfReader};
 use super::roles::size_of_role;
 use super::schema::Role;
 use super::trace::{CtfTrace, StreamPacket};

@@ -1,7 +1,7 @@
 //! Copies of the stack in user space (`perf record --call-graph dwarf`), and the data that is needed to unwind them.
 //!
 //! Each sample holds registers and some KiB of the stack from its pointer on. Unwinding needs the unwind tables of the
-//! files that were mapped at that time, which are not in the recording, so `analysis/symbols/unwind.rs` unwinds the
+//! files that were mapped at that time, which are not in the recording, so `symbols/unwind.rs` unwinds the
 //! copies and passes the stacks to [`PerfTrace::unwound`]. Until then such samples have no stack of user space.
 
 use super::chains::{PacketKey, StackStore};

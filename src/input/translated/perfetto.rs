@@ -7,8 +7,10 @@
 //! tasks, and so do spans on tracks ([`Tracks`]). Names and processes of threads come from the process tree.
 
 use super::perfetto_devices;
-use super::perfetto_messages::{self, ClockSnapshotMessage, ProcessTreeMessage, WakeupMessage};
-use super::perfetto_messages::{CompactSchedMessage, FtraceEventBundleMessage, FtraceEventMessage, TracePacket};
+use super::perfetto_messages::{
+    self, ClockSnapshotMessage, CompactSchedMessage, FtraceEventBundleMessage, FtraceEventMessage, ProcessTreeMessage,
+    TracePacket, WakeupMessage,
+};
 use super::thread_runs::{CpuSwitch, ThreadRuns};
 use super::tracks::Tracks;
 use super::translation::{EventPlace, FieldValue, NamedThread, Translation};

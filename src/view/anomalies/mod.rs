@@ -6,8 +6,7 @@
 mod paths;
 mod text;
 
-pub use text::{ListBounds, Words, examined, rule, text, verdict, verdict_path};
-pub(super) use text::{doing, of_source, routed};
+pub use text::{ListBounds, Words, doing, examined, of_source, routed, rule, text, verdict, verdict_path};
 
 use super::compared_causes::ComparedCauses;
 use super::waiting::{self, WaitingJson};

@@ -17,14 +17,14 @@ use std::fmt::Write;
 #[derive(Clone, Copy, Debug)]
 pub struct ListBounds {
     /// Root causes, and single delays below them.
-    pub(super) sources: usize,
+    pub sources: usize,
     /// Steps of a path, and lines for its other victims.
-    pub(super) victims: usize,
+    pub victims: usize,
     /// Rows of waits without a known cause.
-    pub(super) waits: usize,
-    pub(super) patterns: usize,
+    pub waits: usize,
+    pub patterns: usize,
     /// Rows of strips.
-    pub(super) rows: usize,
+    pub rows: usize,
 }
 
 impl ListBounds {
@@ -151,7 +151,7 @@ fn write_sources(
 
 /// Thread, activity, carriers and victim: `journal of ledgerd: running in expensive_flush; carried by lock to worker in
 /// append_entry`.
-pub(in crate::view) fn of_source(source: &RootCause) -> String {
+pub fn of_source(source: &RootCause) -> String {
     let words = Words::of(source);
     let to = if words.to.is_empty() { String::new() } else { format!("; {}", words.to) };
     format!("{}: {}{to}", words.who, words.did)
@@ -316,7 +316,7 @@ fn of_executions(found: &Anomalies, task: &str, executions: u64) -> String {
 }
 
 /// The activity of a step, with its function if known.
-pub(in crate::view) fn doing(step: &PropagationStep) -> String {
+pub fn doing(step: &PropagationStep) -> String {
     let what = routed(&step.what, step.kind, step.route);
     match &step.function {
         Some(function) => format!("{what} in {}", clean::text(function)),
@@ -325,7 +325,7 @@ pub(in crate::view) fn doing(step: &PropagationStep) -> String {
 }
 
 /// The name of an event, marked if its calls differ from the other occurrences.
-pub(in crate::view) fn routed(what: &str, kind: EventKind, route: Option<RouteChange>) -> String {
+pub fn routed(what: &str, kind: EventKind, route: Option<RouteChange>) -> String {
     let what = clean::text(what);
     let is_call = !matches!(kind, EventKind::Running | EventKind::Runnable | EventKind::Interrupt);
     match route {
@@ -335,7 +335,7 @@ pub(in crate::view) fn routed(what: &str, kind: EventKind, route: Option<RouteCh
     }
 }
 
-pub(super) fn name(found: &Anomalies, step: &PropagationStep) -> String {
+pub fn name(found: &Anomalies, step: &PropagationStep) -> String {
     let stream = found.streams.get(step.stream as usize);
     match stream {
         Some(stream) if !stream.label.is_empty() => cleaned(&stream.label),
@@ -344,7 +344,7 @@ pub(super) fn name(found: &Anomalies, step: &PropagationStep) -> String {
     }
 }
 
-pub(super) fn place(found: &Anomalies, step: &PropagationStep) -> String {
+pub fn place(found: &Anomalies, step: &PropagationStep) -> String {
     format!("{} at {}", name(found, step), figure::stamp(step.span.start - found.origin))
 }
 

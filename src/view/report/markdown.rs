@@ -3,10 +3,10 @@
 
 use super::Report;
 use super::examples::examples;
+use crate::advice::questions::questions;
 use crate::base::demangle::abbreviated;
 use crate::base::figure;
 use crate::compare::{Cause, Group, share_of_group};
-use crate::model::questions::questions;
 use crate::view::markup::{Plain, code};
 use crate::view::words;
 use std::borrow::Cow;

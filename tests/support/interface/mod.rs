@@ -25,8 +25,8 @@ use whyslow::parts::base::op::Op;
 use whyslow::parts::base::time::Span;
 use whyslow::parts::compare::filter::Filter;
 use whyslow::parts::compare::{Comparison, ComparisonRequest, compare};
+use whyslow::parts::delays::mining::Mining;
 use whyslow::parts::event::operation::Operations;
-use whyslow::parts::explain::mining::Mining;
 use whyslow::parts::model::Model;
 use whyslow::parts::model::choice::TaskChoice;
 use whyslow::parts::model::concurrent::{ConcurrentQuestion, ConcurrentThread, ConcurrentUse};
@@ -35,17 +35,17 @@ use whyslow::parts::model::metric::Metric;
 use whyslow::parts::model::overview::{OverviewCell, RecordingOverview, RequestRecord};
 use whyslow::parts::model::settings::Settings;
 use whyslow::parts::model::thread::ThreadIdentity;
+use whyslow::parts::tui::app::App;
+use whyslow::parts::tui::job::{BaselineInput, Busy, Done, Job, JobLane, TaskSummary, WriteOutcome};
+use whyslow::parts::tui::key::KeyPress;
+use whyslow::parts::tui::message::{UiEffect, UiMessage};
+use whyslow::parts::tui::report::AnomalyReport;
+use whyslow::parts::tui::runner::Runner;
+use whyslow::parts::tui::saved::SavedView;
+use whyslow::parts::tui::theme::ColourDepth;
+use whyslow::parts::tui::update::{self, update};
+use whyslow::parts::tui::{Backend, Exported, FirstQuestion, UiOptions, screen};
 use whyslow::parts::view::report::Invocation;
-use whyslow::parts::view::tui::app::App;
-use whyslow::parts::view::tui::job::{BaselineInput, Busy, Done, Job, JobLane, TaskSummary, WriteOutcome};
-use whyslow::parts::view::tui::key::KeyPress;
-use whyslow::parts::view::tui::message::{UiEffect, UiMessage};
-use whyslow::parts::view::tui::report::AnomalyReport;
-use whyslow::parts::view::tui::runner::Runner;
-use whyslow::parts::view::tui::saved::SavedView;
-use whyslow::parts::view::tui::theme::ColourDepth;
-use whyslow::parts::view::tui::update::{self, update};
-use whyslow::parts::view::tui::{Backend, Exported, FirstQuestion, UiOptions, screen};
 
 /// The backend over the made-up recordings. It writes no files: it remembers what it was to export, and says that every
 /// file exists until it may replace it.

@@ -11,8 +11,8 @@
 use std::cmp::Ordering;
 use whyslow::parts::base::names::NameId;
 use whyslow::parts::base::time::{Span, Timestamp};
-use whyslow::parts::state::attributes::AttributeId;
-pub use whyslow::parts::state::history::StateValue;
+use whyslow::parts::timeline::attributes::AttributeId;
+pub use whyslow::parts::timeline::history::StateValue;
 
 /// One attribute, one span, one value. Ordered by attribute, then time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -14,7 +14,7 @@ use super::interval::Interval;
 use super::tree::Tree;
 use std::ops::Range;
 use whyslow::parts::base::time::{Span, Timestamp};
-use whyslow::parts::state::attributes::AttributeId;
+use whyslow::parts::timeline::attributes::AttributeId;
 
 /// The attributes of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]

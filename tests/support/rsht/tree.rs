@@ -12,7 +12,7 @@
 
 use super::columns::{Bounds, Columns};
 use whyslow::parts::base::time::{Span, Timestamp};
-use whyslow::parts::state::attributes::AttributeId;
+use whyslow::parts::timeline::attributes::AttributeId;
 
 /// The sizes of a tree's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::waits_for_a_cpu::{MS, neighbours, paused_cpu};
 use super::*;
 use crate::analysis::timeline_builder::PID;
 use crate::model::environment::{ControlGroup, Environment, EnvironmentClocks, ThreadSetting, ThreadSettings};
-use crate::state::timeline::Host;
+use crate::timeline::Host;
 use std::sync::Arc;
 
 /// Two samples around 400 ms: a process in a group without a quota, with its CPUs and priority; steal of CPU 0 in ms.

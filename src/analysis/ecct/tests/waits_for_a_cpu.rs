@@ -5,7 +5,7 @@ use crate::analysis::timeline_builder::{HOST, PID, TimelineBuilder, thread};
 use crate::base::time::{Ns, Timestamp};
 use crate::event::remark::{KernelWork, Priority, Remark, RemarkKind};
 use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_EXIT};
-use crate::state::timeline::{CpuRun, CpuTimeline, LONGEST_WAKE_UP};
+use crate::timeline::{CpuRun, CpuTimeline, LONGEST_WAKE_UP};
 use std::collections::BTreeMap;
 
 pub(super) const MS: Ns = 1_000_000;
@@ -171,7 +171,7 @@ fn accumulate_blames_no_thread_for_a_paused_cpu() {
 pub(super) fn paused_cpu(handler: &str) -> TimelineBuilder {
     let mut builder = TimelineBuilder::new(3);
     let handler = builder.0.tables.names.intern(handler);
-    builder.0.tables.hosts.push(crate::state::timeline::Host { name: handler, kernel_release: None });
+    builder.0.tables.hosts.push(crate::timeline::Host { name: handler, kernel_release: None });
     builder.0.tables.quality = vec![crate::model::facts::Quality { switches: 9, ..Default::default() }];
     builder.0.tables.span = Span::of_ns(0, 200 * MS);
     builder.0.threads.iter_mut().for_each(|state| state.thread.life = Span::of_ns(0, 200 * MS));

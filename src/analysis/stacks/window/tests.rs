@@ -5,8 +5,9 @@ use super::super::{StackId, StackTable};
 use super::*;
 use crate::analysis::timeline_builder::{PID, TimelineBuilder, thread};
 use crate::base::statistics::Random;
-use crate::state::questions::Asker;
-use crate::state::timeline::{ImageChange, ImageEvent, StackChange};
+use crate::event::image::ImageChange;
+use crate::timeline::questions::Asker;
+use crate::timeline::{ImageEvent, StackChange};
 
 /// Calls short and long, with samples of all origins around them, late ones included.
 fn random_thread(random: &mut Random) -> TimelineBuilder {

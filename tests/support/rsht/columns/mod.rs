@@ -18,7 +18,7 @@ use super::interval::{Interval, Packed, Run, StateValue};
 use std::sync::Arc;
 use whyslow::parts::base::names::NameId;
 use whyslow::parts::base::time::{Span, Timestamp};
-use whyslow::parts::state::attributes::AttributeId;
+use whyslow::parts::timeline::attributes::AttributeId;
 
 /// Bytes after the last column, so that every element can be read as eight.
 const PADDING: usize = 8;

@@ -4,7 +4,7 @@ use super::super::interval::{Interval, StateValue};
 use super::{Column, Columns, ValueKind, ValueKinds, since, value};
 use std::ops::Range;
 use whyslow::parts::base::time::Span;
-use whyslow::parts::state::attributes::AttributeId;
+use whyslow::parts::timeline::attributes::AttributeId;
 
 /// Intervals that a scan tests at a time.
 const BLOCK: usize = 64;

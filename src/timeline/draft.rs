@@ -1,0 +1,92 @@
+//! A timeline while it is put together: all tables and rows open, until [`TimelineDraft::seal`].
+//!
+//! The kernel machine fills a draft event by event; tests write theirs by hand. Sealing moves the rows behind the
+//! [`RowReader`](super::reader::RowReader)s, by which all analyses ask for them.
+
+use super::rows::{Counter, CpuTimeline, DiskRequest, HostCpu, Mark, PageFault, Service};
+use super::sealed::Timeline;
+use super::segments::{Thread, ThreadRows};
+use super::store::counters::CounterStore;
+use super::store::families::RowStores;
+use super::store::parts::LineStore;
+use super::store::row_builders::RowBuilders;
+use super::tables::Tables;
+
+/// A thread instance with its rows.
+#[derive(Clone, Debug)]
+pub struct ThreadDraft {
+    pub thread: Thread,
+    pub rows: ThreadRows,
+}
+
+/// The states of all threads and CPUs of a recording, while they are put together.
+#[derive(Clone, Debug, Default)]
+pub struct TimelineDraft {
+    /// Names, hosts, stacks, ...
+    pub tables: Tables,
+    /// Threads by id.
+    pub threads: Vec<ThreadDraft>,
+    /// CPUs sorted by host and number.
+    pub cpus: Vec<CpuTimeline>,
+    /// Disk requests sorted by start.
+    pub disk: Vec<DiskRequest>,
+    /// Work of kernel threads for others, sorted by thread and time; that of one thread does not overlap.
+    pub services: Vec<Service>,
+    /// Delimiting events of the requested tasks.
+    pub marks: Vec<Mark>,
+    /// Page faults, sorted by thread and time; `None` when the recording has no such events.
+    pub page_faults: Option<Vec<PageFault>>,
+    /// Hardware counters, sorted by name.
+    pub counters: Vec<Counter>,
+}
+
+impl TimelineDraft {
+    /// The timeline that is read.
+    #[cfg(not(program))]
+    pub fn seal(self) -> Timeline {
+        self.seal_with(RowBuilders::default())
+    }
+
+    /// The timeline of these rows and of those that were sealed before them.
+    pub fn seal_with(mut self, earlier: RowBuilders) -> Timeline {
+        let thread = |draft: &mut ThreadDraft| {
+            let mut thread = draft.thread.clone();
+            thread.seal(&draft.rows);
+            thread
+        };
+        let threads = self.threads.iter_mut().map(thread).collect();
+        let cpus = self.cpus.iter().map(|cpu| HostCpu { host: cpu.host, cpu: cpu.cpu }).collect();
+        let tables = std::mem::take(&mut self.tables);
+        Timeline { tables, threads, cpus, rows: RowStores::of(earlier, self), ..Timeline::default() }
+    }
+
+    /// The rows and tables of a timeline, copied: for tests that look at all of them.
+    #[cfg(not(program))]
+    pub fn of(timeline: &Timeline) -> TimelineDraft {
+        let Timeline { tables, threads, cpus, rows, questions: _, environments: _ } = timeline;
+        let marks = rows.marks.all().map(|mark| mark.with_fields(rows.marks.fields(mark.number).collect()));
+        let thread = |(line, thread): (usize, &Thread)| {
+            let segments = rows.segments.line(line).all().collect();
+            let calls = rows.calls.line(line).all().collect();
+            let samples = rows.samples.line(line).all().collect();
+            let rows = ThreadRows { segments, calls, samples, ..ThreadRows::default() };
+            ThreadDraft { thread: thread.clone(), rows }
+        };
+        let cpu = |(line, cpu): (usize, &HostCpu)| {
+            let HostCpu { host, cpu } = *cpu;
+            CpuTimeline { host, cpu, runs: rows.runs.line(line).all().collect() }
+        };
+        let lines = 0..threads.len();
+        let faults = |all: &LineStore<PageFault>| lines.clone().flat_map(|line| all.line(line).all()).collect();
+        TimelineDraft {
+            tables: tables.clone(),
+            threads: threads.iter().enumerate().map(thread).collect(),
+            cpus: cpus.iter().enumerate().map(cpu).collect(),
+            disk: rows.requests.line(0).all().collect(),
+            services: lines.clone().flat_map(|line| rows.services.line(line).all()).collect(),
+            marks: marks.collect(),
+            page_faults: rows.page_faults.as_ref().map(faults),
+            counters: rows.counters.iter().map(CounterStore::to_counter).collect(),
+        }
+    }
+}

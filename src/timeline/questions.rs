@@ -1,0 +1,167 @@
+//! Counters of the questions that analyses ask of a timeline.
+//!
+//! In: a question, by the analysis that asks it. Out: how many of each kind, and the rows that answered. ALGORITHMS.md
+//! has the table of analysis, question and cost; a test compares it with these counters. Cost: an addition to a
+//! counter of the asking [`RowReader`](super::reader::RowReader), and an atomic addition for each counter when the
+//! reader is dropped.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Declares an enum without values, with all its variants and their names.
+macro_rules! kinds {
+    ($(#[$doc:meta])* $visibility:vis $name:ident { $($(#[$about:meta])* $kind:ident = $text:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        $visibility enum $name { $($(#[$about])* $kind,)+ }
+        impl $name {
+            /// All of them, in their order.
+            pub const ALL: &[$name] = &[$($name::$kind),+];
+            /// Its name in documents.
+            pub fn name(self) -> &'static str {
+                match self { $($name::$kind => $text),+ }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// An analysis that asks.
+    pub Asker {
+        /// `analysis/path.rs`.
+        Path = "path",
+        /// `analysis/counts.rs`, `analysis/counters.rs`.
+        Counts = "counts",
+        /// `analysis/ecct.rs`, `analysis/carriers.rs`.
+        Ecct = "ecct",
+        /// `analysis/stacks`.
+        Stacks = "stacks",
+        /// `analysis/disk.rs`.
+        Disk = "disk",
+        /// `analysis/executions.rs`.
+        Executions = "executions",
+        /// `analysis/interleaved.rs`.
+        Interleaved = "interleaved",
+        /// `analysis/pauses.rs`.
+        Pauses = "pauses",
+        /// `analysis/survey.rs`.
+        Survey = "survey",
+        /// `analysis/operations.rs`, `analysis/operation_stacks.rs`.
+        Operations = "operations",
+        /// `analysis/iterations.rs`, `analysis/candidates/`, `analysis/derived.rs`.
+        Tasks = "tasks",
+        /// `analysis/functions.rs`.
+        Functions = "functions",
+        /// `analysis/clocks/users.rs`.
+        Clocks = "clocks",
+        /// `analysis/wakers.rs`.
+        Wakers = "wakers",
+        /// `explain`.
+        Explain = "explain",
+        /// `timeline/history`.
+        History = "history",
+    }
+}
+
+kinds! {
+    /// The rows that are asked for.
+    pub Family {
+        /// Segments of a thread.
+        Segments = "segments",
+        /// System calls of a thread.
+        Calls = "calls",
+        /// Stack samples of a thread.
+        Samples = "samples",
+        /// Threads on a CPU.
+        Runs = "runs",
+        /// Disk requests.
+        Requests = "requests",
+        /// Work of a kernel thread for others.
+        Services = "services",
+        /// Page faults of a thread.
+        Faults = "faults",
+        /// Values of a hardware counter.
+        Counters = "counters",
+        /// Delimiting events.
+        Marks = "marks",
+        /// Stacks of a thread over time, which `analysis/stacks` derives.
+        Stacks = "stacks",
+        /// Names of a thread over time, which are resident.
+        Names = "names",
+    }
+}
+
+kinds! {
+    /// How rows are found.
+    pub Access {
+        /// At a moment: a search, unless the cursor is already there or before it.
+        At = "at",
+        /// The neighbour of the row that was returned last.
+        Next = "next",
+        /// Those of a span: a search, then neighbours.
+        Within = "within",
+        /// All rows in order.
+        All = "all",
+        /// Those of all lines in a span.
+        Across = "across",
+    }
+}
+
+const KINDS: usize = Family::ALL.len() * Access::ALL.len();
+
+fn place(family: Family, access: Access) -> usize {
+    family as usize * Access::ALL.len() + access as usize
+}
+
+/// The questions of one reader.
+#[derive(Debug)]
+pub struct Tally([Cell<u32>; KINDS]);
+
+impl Tally {
+    pub fn new() -> Tally {
+        Tally([const { Cell::new(0) }; KINDS])
+    }
+
+    /// The counter of a kind of question.
+    pub fn of(&self, family: Family, access: Access) -> &Cell<u32> {
+        &self.0[place(family, access)]
+    }
+}
+
+/// How often each analysis asked each question. Cloned, it begins at zero.
+pub struct QuestionCounts(Box<[[AtomicU64; KINDS]]>);
+
+impl Default for QuestionCounts {
+    fn default() -> Self {
+        QuestionCounts(Asker::ALL.iter().map(|_| [const { AtomicU64::new(0) }; KINDS]).collect())
+    }
+}
+
+impl Clone for QuestionCounts {
+    fn clone(&self) -> Self {
+        QuestionCounts::default()
+    }
+}
+
+impl fmt::Debug for QuestionCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("QuestionCounts")
+    }
+}
+
+impl QuestionCounts {
+    /// Add the questions of one reader.
+    pub fn add(&self, asker: Asker, tally: &Tally) {
+        let Some(counts) = self.0.get(asker as usize) else { return };
+        for (count, asked) in counts.iter().zip(&tally.0).filter(|(_, asked)| asked.get() > 0) {
+            count.fetch_add(u64::from(asked.get()), Ordering::Relaxed);
+        }
+    }
+
+    /// How often an analysis asked for rows of a family in this way.
+    pub fn of(&self, asker: Asker, family: Family, access: Access) -> u64 {
+        let count = self.0.get(asker as usize).and_then(|counts| counts.get(place(family, access)));
+        count.map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,449 @@
+//! The only way to the rows of a [`Timeline`]: readers and their cursors.
+//!
+//! A [`RowReader`] belongs to one analysis and one worker. It gives [`RowCursor`]s over the rows of one line (the
+//! segments of a thread, the runs of a CPU, ...), which are sorted by start. A cursor keeps its place and its leaf: a
+//! question for the same row or the next costs a comparison, any other two binary searches, O(log rows). Rows are in
+//! compressed leaves (`state::store`), in memory or in a file; a row that cannot be read back is absent, and the work
+//! ends with the reason (`store::pool`). The questions are counted ([`super::questions`]).
+
+use super::derived::StackLines;
+use super::questions::{Access, Asker, Family, Tally};
+use super::rows::{CounterOwner, CounterValue, CpuRun, DiskRequest, MarkRow, PageFault, Service};
+use super::sealed::Timeline;
+use super::segments::{Call, Segment, StackChange, StackSample, ThreadId};
+use super::store::leaf::StoredRow;
+use super::store::leaves::LeafPin;
+use super::store::parts::{LineView, Place};
+use crate::base::time::{Span, Timestamp};
+use crate::event::host::HostId;
+use std::cell::Cell;
+
+/// What an analysis reads with; one for each worker.
+#[derive(Debug)]
+pub struct RowReader<'t> {
+    timeline: &'t Timeline,
+    asker: Asker,
+    tally: Tally,
+}
+
+impl Drop for RowReader<'_> {
+    fn drop(&mut self) {
+        self.timeline.questions.add(self.asker, &self.tally);
+    }
+}
+
+/// A row of a line.
+pub trait Row: Copy {
+    /// The rows of which it is one.
+    const FAMILY: Family;
+    /// When; empty for an instant.
+    fn span(&self) -> Span;
+}
+
+/// Declares the rows that have a span, and those of an instant.
+macro_rules! rows {
+    ($($row:ident $family:ident $this:ident => $span:expr;)+) => {$(
+        impl Row for $row {
+            const FAMILY: Family = Family::$family;
+            #[inline(always)]
+            fn span(&self) -> Span {
+                let $this = self;
+                $span
+            }
+        }
+    )+};
+}
+
+rows! {
+    Segment Segments row => row.span;
+    Call Calls row => row.span;
+    StackSample Samples row => Span::new(row.time, row.time);
+    CpuRun Runs row => row.span;
+    DiskRequest Requests row => row.span;
+    Service Services row => row.span;
+    StackChange Stacks row => Span::new(row.time, row.time);
+    PageFault Faults row => Span::new(row.time, row.time);
+    CounterValue Counters row => Span::new(row.time, row.time);
+}
+
+impl<'t> RowReader<'t> {
+    pub fn new(timeline: &'t Timeline, asker: Asker) -> RowReader<'t> {
+        RowReader { timeline, asker, tally: Tally::new() }
+    }
+
+    /// The timeline that is read.
+    pub fn timeline(&self) -> &'t Timeline {
+        self.timeline
+    }
+
+    /// The segments of a thread, which tile its life.
+    pub fn segments(&self, thread: ThreadId) -> RowCursor<'_, Segment> {
+        self.cursor(self.timeline.rows.segments.line(thread.index()))
+    }
+
+    /// The system calls of a thread, by start.
+    pub fn calls(&self, thread: ThreadId) -> RowCursor<'_, Call> {
+        self.cursor(self.timeline.rows.calls.line(thread.index()))
+    }
+
+    /// The stack samples of a thread, by time.
+    pub fn samples(&self, thread: ThreadId) -> RowCursor<'_, StackSample> {
+        self.cursor(self.timeline.rows.samples.line(thread.index()))
+    }
+
+    /// The stacks of a line of `lines`, which an analysis derived.
+    pub fn stacks<'r>(&'r self, lines: &'r StackLines, line: usize) -> RowCursor<'r, StackChange> {
+        self.cursor(lines.line(line))
+    }
+
+    /// The threads that ran on a CPU; they do not overlap.
+    pub fn runs(&self, host: HostId, cpu: u32) -> RowCursor<'_, CpuRun> {
+        let line = self.timeline.line_of_cpu(host, cpu);
+        self.cursor(line.map_or_else(LineView::default, |line| self.timeline.rows.runs.line(line)))
+    }
+
+    /// All disk requests, by start.
+    pub fn requests(&self) -> RowCursor<'_, DiskRequest> {
+        self.cursor(self.timeline.rows.requests.line(0))
+    }
+
+    /// The work of a kernel thread for others; it does not overlap.
+    pub fn services(&self, thread: ThreadId) -> RowCursor<'_, Service> {
+        self.cursor(self.timeline.rows.services.line(thread.index()))
+    }
+
+    /// The page faults of a thread; none where they were not recorded.
+    pub fn faults(&self, thread: ThreadId) -> RowCursor<'_, PageFault> {
+        let faults = self.timeline.rows.page_faults.as_ref();
+        self.cursor(faults.map_or_else(LineView::default, |faults| faults.line(thread.index())))
+    }
+
+    /// The values of a hardware counter, by its position among the counters of the timeline.
+    pub fn counter(&self, counter: usize, owner: CounterOwner) -> RowCursor<'_, CounterValue> {
+        let counter = self.timeline.rows.counters.get(counter);
+        let line = counter.and_then(|counter| Some(counter.values.line(counter.owners.binary_search(&owner).ok()?)));
+        self.cursor(line.unwrap_or_default())
+    }
+
+    /// The delimiting events of all tasks, in the order in which they were recorded or added.
+    pub fn marks(&self) -> impl ExactSizeIterator<Item = MarkRow> + use<'t> {
+        count(self.tally.of(Family::Marks, Access::All));
+        self.timeline.rows.marks.all()
+    }
+
+    /// Number of them.
+    pub fn mark_count(&self) -> usize {
+        self.timeline.rows.marks.len()
+    }
+
+    /// One of them by its number.
+    pub fn mark(&self, number: u32) -> Option<MarkRow> {
+        count(self.tally.of(Family::Marks, Access::At));
+        self.timeline.rows.marks.get(number)
+    }
+
+    /// Count a question that a table answers which is derived from the rows, or resident.
+    #[inline(always)]
+    pub fn asked(&self, family: Family, access: Access) {
+        count(self.tally.of(family, access));
+    }
+
+    fn cursor<'r, R: StoredRow>(&'r self, line: LineView<'r, R>) -> RowCursor<'r, R> {
+        RowCursor::new(line, &self.tally)
+    }
+}
+
+#[inline(always)]
+fn count(counter: &Cell<u32>) {
+    counter.set(counter.get().saturating_add(1));
+}
+
+/// A place among the rows of one line.
+#[derive(Clone, Debug)]
+pub struct RowCursor<'r, R> {
+    line: LineView<'r, R>,
+    /// Where a search or the last decoding led; a walk is some rows ahead.
+    from: Place,
+    /// The row there, where it was returned last.
+    row: Option<R>,
+    pin: LeafPin,
+    walk: Walk<R>,
+    tally: &'r Tally,
+}
+
+/// Rows that are decoded together for a walk from row to row.
+#[derive(Clone, Debug)]
+struct Walk<R> {
+    /// From the place of the cursor on, in one part; none where it does not walk.
+    rows: Vec<R>,
+    /// Those that were returned.
+    taken: usize,
+    /// Steps from row to row since the cursor was put to its place.
+    steps: u32,
+}
+
+/// Steps from row to row before more than one is decoded at a time.
+const STEPS: u32 = 3;
+
+impl<'r, R: StoredRow> RowCursor<'r, R> {
+    fn new(line: LineView<'r, R>, tally: &'r Tally) -> RowCursor<'r, R> {
+        let walk = Walk { rows: Vec::new(), taken: 0, steps: 0 };
+        RowCursor { line, from: Place::default(), row: None, pin: LeafPin::default(), walk, tally }
+    }
+
+    #[inline(always)]
+    fn count(&self, access: Access) {
+        count(self.tally.of(R::FAMILY, access));
+    }
+
+    /// Put the cursor to a place; what was decoded for a walk is behind another.
+    #[inline(always)]
+    fn put(&mut self, at: Place, row: Option<R>) {
+        (self.from, self.row) = (at, row);
+        self.walk.rows.clear();
+        (self.walk.taken, self.walk.steps) = (0, 0);
+    }
+
+    /// The place of the row that was returned last.
+    #[inline(always)]
+    fn place(&self) -> Place {
+        self.line.ahead(self.from, self.walk.taken.saturating_sub(1))
+    }
+
+    #[inline(always)]
+    fn row(&self) -> Option<R> {
+        match self.walk.taken.checked_sub(1) {
+            Some(last) => self.walk.rows.get(last).copied(),
+            None => self.row,
+        }
+    }
+
+    /// True where the line has no row.
+    pub fn is_empty(&self) -> bool {
+        self.line.is_empty()
+    }
+
+    /// The row that ends after `t` first: the one that holds at `t`, else the next that begins. For lines whose rows do
+    /// not overlap.
+    #[inline]
+    pub fn first_after(&mut self, t: Timestamp) -> Option<R> {
+        self.count(Access::At);
+        // A walk in order of time asks for the same row or the next.
+        match self.row().map(|row| row.span()) {
+            Some(span) if span.start <= t && t < span.end => self.row(),
+            Some(span) if span.end <= t => {
+                let next = self.line.after(self.place());
+                let is_next = self.line.end(next, &mut self.pin).is_none_or(|end| end > t);
+                let place = if is_next { next } else { self.line.ends_after(t, &mut self.pin) };
+                self.go_to(place)
+            }
+            _ => {
+                let place = self.line.ends_after(t, &mut self.pin);
+                self.go_to(place)
+            }
+        }
+    }
+
+    /// The row that holds at `t`. For lines whose rows do not overlap.
+    pub fn at(&mut self, t: Timestamp) -> Option<R> {
+        self.first_after(t).filter(|row| row.span().start <= t)
+    }
+
+    /// The last row that begins at `t` or before.
+    pub fn last_begun(&mut self, t: Timestamp) -> Option<R> {
+        self.count(Access::At);
+        let place = self.starts_after(t);
+        self.go_before(place)
+    }
+
+    /// The first place whose row begins after `t`: often near the last one.
+    #[inline]
+    fn starts_after(&mut self, t: Timestamp) -> Place {
+        // A cursor that was not asked yet is not near: looking there would read the first leaf.
+        let at = self.place();
+        let was_asked = self.row().is_some() || at != Place::default();
+        let from = self.line.after(at);
+        let near =
+            t.checked_add(1).filter(|_| was_asked).and_then(|after| self.line.starts_near(from, after, &mut self.pin));
+        near.unwrap_or_else(|| self.line.starts_after(t, &mut self.pin))
+    }
+
+    /// The first row that begins at `t` or later.
+    pub fn first_from(&mut self, t: Timestamp) -> Option<R> {
+        self.count(Access::At);
+        let place = self.line.starts_from(t, &mut self.pin);
+        self.go_to(place)
+    }
+
+    /// The row after the one that was returned last.
+    #[inline]
+    pub fn next_row(&mut self) -> Option<R> {
+        self.count(Access::Next);
+        match self.walk.rows.get(self.walk.taken) {
+            Some(row) => {
+                self.walk.taken += 1;
+                Some(*row)
+            }
+            None => self.step(),
+        }
+    }
+
+    /// The next row, where it is not decoded; after some steps with rows that follow it.
+    #[inline(never)]
+    fn step(&mut self) -> Option<R> {
+        let next = self.line.after(self.place());
+        let steps = self.walk.steps.saturating_add(1);
+        let row = if steps > STEPS { None } else { self.line.get(next, &mut self.pin) };
+        self.put(next, row);
+        if steps > STEPS {
+            self.line.decode(next, &mut self.walk.rows, &mut self.pin);
+            self.walk.taken = self.walk.rows.len().min(1);
+        }
+        self.walk.steps = steps;
+        self.row()
+    }
+
+    /// The row before the one that was returned last.
+    pub fn previous_row(&mut self) -> Option<R> {
+        self.count(Access::Next);
+        self.go_before(self.place())
+    }
+
+    /// The start of the row after the one that was returned last.
+    pub fn next_start(&mut self) -> Option<Timestamp> {
+        self.line.start(self.line.after(self.place()), &mut self.pin)
+    }
+
+    fn go_to(&mut self, place: Place) -> Option<R> {
+        let row = self.line.get(place, &mut self.pin);
+        self.put(place, row);
+        row
+    }
+
+    /// The row before a place; the cursor stays there where there is none.
+    fn go_before(&mut self, place: Place) -> Option<R> {
+        match self.line.before(place) {
+            Some(before) => self.go_to(before),
+            None => {
+                self.put(place, None);
+                None
+            }
+        }
+    }
+
+    /// The rows that begin in a span, in order.
+    #[inline]
+    pub fn begun_in(&mut self, span: Span) -> impl Iterator<Item = R> + use<'r, R> {
+        self.count(Access::Within);
+        // Spans in order of time begin a few rows after the one before.
+        let near = self.line.starts_near(self.place(), span.start, &mut self.pin);
+        let place = near.unwrap_or_else(|| self.line.starts_from(span.start, &mut self.pin));
+        self.put(place, None);
+        self.line.rows_before(self.from, span.end, self.pin.clone())
+    }
+
+    /// The rows that hold in a span, in order, for rows that each hold until the next one.
+    #[inline]
+    pub fn holding_in(&mut self, span: Span) -> impl Iterator<Item = R> + use<'r, R> {
+        self.count(Access::Within);
+        let next = self.starts_after(span.start);
+        self.put(self.line.before(next).unwrap_or(next), None);
+        self.line.rows_before(self.from, span.end, self.pin.clone())
+    }
+
+    /// The rows that meet a span, in order; those without length where they are inside. For lines whose rows do not
+    /// overlap.
+    #[inline]
+    pub fn within(&mut self, span: Span) -> impl Iterator<Item = R> + use<'r, R> {
+        self.count(Access::Within);
+        let place = self.line.ends_after(span.start, &mut self.pin);
+        self.put(place, None);
+        self.line.rows_before(self.from, span.end, self.pin.clone())
+    }
+
+    /// All rows, in order.
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = R> + ExactSizeIterator + Clone + use<'r, R> {
+        self.count(Access::All);
+        self.line.all()
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.line.len()
+    }
+
+    /// The first row.
+    pub fn first(&mut self) -> Option<R> {
+        self.count(Access::At);
+        self.go_to(Place::default())
+    }
+
+    /// The last row.
+    pub fn last(&mut self) -> Option<R> {
+        self.count(Access::At);
+        self.go_before(self.line.end_place())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::statistics::Random;
+    use crate::timeline::store::builder::LineStoreBuilder;
+
+    #[test]
+    fn first_after_and_begun_in_do_not_depend_on_what_was_asked_before() {
+        let mut random = Random::new(7);
+        let mut end = Timestamp::ZERO;
+        // Rows with gaps, rows that follow each other, and some without length.
+        let rows: Vec<CpuRun> = (0..5_000)
+            .map(|_| {
+                let start = end.saturating_add([0, 0, 3][random.below(3)]);
+                end = start.saturating_add([0, 2, 9][random.below(3)]);
+                CpuRun { span: Span::new(start, end), thread: ThreadId::at(random.below(9)) }
+            })
+            .collect();
+        let mut builder = LineStoreBuilder::default();
+        for some in rows.chunks(700) {
+            builder.push(0, some);
+            builder.seal_slab();
+        }
+        let store = builder.finish(1);
+        let (line, tally) = (store.line(0), Tally::new());
+        let mut cursor = RowCursor::new(line, &tally);
+        let mut t = Timestamp::ZERO;
+        for _ in 0..20_000 {
+            // Mostly a little later, at times anywhere.
+            let far = Timestamp::new(random.below(end.ns() as usize + 10) as i64);
+            t = if random.below(20) == 0 { far } else { t.saturating_add(random.below(12) as i64 - 2) };
+            match random.below(4) {
+                1 => {
+                    // From row to row, a few or many.
+                    let mut number = rows.partition_point(|row| row.span.end <= t);
+                    assert_eq!(cursor.first_after(t), rows.get(number).copied());
+                    for _ in 0..random.below(40) {
+                        if random.below(8) == 0 && number > 0 {
+                            number -= 1;
+                            assert_eq!(cursor.previous_row(), Some(rows[number]));
+                        } else if number + 1 < rows.len() {
+                            number += 1;
+                            assert_eq!(cursor.next_row(), Some(rows[number]));
+                            assert_eq!(cursor.next_start(), rows.get(number + 1).map(|row| row.span.start));
+                        }
+                    }
+                    t = rows.get(number).map_or(t, |row| row.span.start);
+                }
+                0 => {
+                    let from = rows.partition_point(|row| row.span.start < t);
+                    let until = t.saturating_add(random.below(30) as i64);
+                    let expected = rows[from..].iter().copied().take_while(|row| row.span.start < until);
+                    assert!(cursor.begun_in(Span::new(t, until)).eq(expected), "{t:?}");
+                }
+                _ => {
+                    let expected = rows.get(rows.partition_point(|row| row.span.end <= t)).copied();
+                    assert_eq!(cursor.first_after(t), expected, "{t:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! The result of the kernel pass: threads ([`super::segments`]), the threads of each CPU, images, disk requests,
+//! delimiters and counters ([`super::rows`]). Everything is sorted by time and sealed; ids are dense.
+//!
+//! The kernel machine in `kernel` makes it; critical paths, stacks, symbols and ECCTs read it. Size: linear in
+//! switches, wake-ups, system calls and stack samples. ALGORITHMS.md sections 3 and 4.2.
+
+use super::questions::{Asker, QuestionCounts};
+use super::reader::RowReader;
+use super::rows::{CounterOwner, Host, HostCoverage, HostCpu, ImageEvent, Mark, MarkField, MarkRow, WakeStack};
+use super::segments::{Segment, SegmentKind, Thread, ThreadId, Waker};
+use super::store::families::RowStores;
+use super::store::leaves::LeafPin;
+use super::store::parts::RowPlace;
+use super::store::pool::LeafPool;
+use super::tables::Tables;
+use crate::base::budget::ResultsOf;
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::heap::{HeapSize, MemoryPart, PartSizes, block, with_elements};
+use crate::base::memory::MemoryError;
+use crate::base::names::{NameId, Names};
+use crate::base::time::{Span, Timestamp};
+use crate::event::host::{HostId, TraceOrigin};
+use crate::event::remark::Remark;
+use crate::event::stack::{RawStackId, RawStacks};
+use crate::model::environment::PlacedEnvironment;
+use crate::model::facts::Quality;
+use crate::model::stored::StoredRows;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The sealed states of all threads and CPUs of a recording: tables that are resident, and rows that are asked for
+/// through a [`RowReader`].
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// Names, hosts, stacks, ...
+    pub tables: Tables,
+    /// Threads by id.
+    pub threads: Vec<Thread>,
+    /// Sorted.
+    pub cpus: Vec<HostCpu>,
+    pub rows: RowStores,
+    pub questions: QuestionCounts,
+    /// Where it was recorded; not in history files.
+    pub environments: BTreeMap<HostId, Arc<PlacedEnvironment>>,
+}
+
+impl HeapSize for Thread {
+    fn heap_bytes(&self) -> usize {
+        block(&self.names)
+    }
+}
+
+/// True where of any two neighbours the first one fits before the second.
+fn neighbours<R>(mut rows: impl Iterator<Item = R>, fit: impl Fn(&R, &R) -> bool) -> bool {
+    let mut before = rows.next();
+    rows.all(|row| before.replace(row).zip(before.as_ref()).is_none_or(|(a, b)| fit(&a, b)))
+}
+
+impl Timeline {
+    /// The first invariant that does not hold (`--check`): the leaves are read again from their bytes; a thread's
+    /// segments tile its known life without empty ones, its calls and names are in order, and a CPU has one thread at a
+    /// time.
+    pub fn check(&self) -> Option<String> {
+        let tid = |thread: u32| Some(self.threads.get(thread as usize).map_or(0, |thread| thread.tid));
+        if let Some(broken) = self.rows.check(tid) {
+            return Some(broken);
+        }
+        for (at, thread) in self.threads.iter().enumerate().filter(|(_, thread)| !thread.idle) {
+            let segments = self.rows.segments.line(at);
+            let tiled = segments.all().all(|e| !e.span.is_empty())
+                && neighbours(segments.all(), |a, b| a.span.end == b.span.start);
+            let ends = segments.all().next().zip(segments.all().next_back());
+            if !tiled || ends.is_some_and(|(a, b)| Span::new(a.span.start, b.span.end) != thread.life) {
+                return Some(format!("the segments of thread {} (number {at}) do not tile its life", thread.tid));
+            }
+            let calls = neighbours(self.rows.calls.line(at).all(), |a, b| a.span.start <= b.span.start);
+            if !calls || !thread.names.is_sorted_by_key(|name| name.from) {
+                return Some(format!("calls or names of thread {} (number {at}) are out of order", thread.tid));
+            }
+        }
+        let one = |line: usize| neighbours(self.rows.runs.line(line).all(), |a, b| a.span.end <= b.span.start);
+        let mut cpus = self.cpus.iter().enumerate();
+        cpus.find(|(line, _)| !one(*line)).map(|(_, cpu)| format!("CPU {} has two threads at a time", cpu.cpu))
+    }
+
+    /// True if events were lost in this span.
+    pub fn is_lossy(&self, span: Span) -> bool {
+        self.tables.lossy.iter().any(|lost| !lost.clip(span).is_empty())
+    }
+
+    /// The position of a CPU.
+    pub fn line_of_cpu(&self, host: HostId, cpu: u32) -> Option<usize> {
+        self.cpus.binary_search(&HostCpu { host, cpu }).ok()
+    }
+
+    /// True where the scheduler of a host was recorded: without it running and waiting look the same.
+    pub fn is_scheduled(&self, host: HostId) -> bool {
+        let first = self.cpus.partition_point(|cpu| cpu.host < host);
+        let of_host = self.cpus.iter().enumerate().skip(first).take_while(|(_, cpu)| cpu.host == host);
+        of_host.into_iter().any(|(line, _)| !self.rows.runs.line(line).is_empty())
+    }
+
+    /// The first trace of a host, the kernel's before others.
+    pub fn trace_of(&self, host: HostId) -> Option<u32> {
+        let of_host = |kernel: bool| self.tables.traces.iter().position(|of| of.host == host && of.kernel == kernel);
+        of_host(true).or_else(|| of_host(false)).map(|at| at as u32)
+    }
+
+    /// A thread; `None` for an id of another recording.
+    pub fn thread(&self, id: ThreadId) -> Option<&Thread> {
+        self.threads.get(id.index())
+    }
+
+    /// True when the segment is a wait for a disk: for the device, or for a kernel thread that works for it.
+    pub fn is_disk_wait(&self, segment: &Segment) -> bool {
+        let worker = |waker: Waker| self.thread(waker.thread).is_some_and(|thread| thread.disk_worker);
+        segment.kind == SegmentKind::Disk || segment.kind == SegmentKind::Blocked && segment.waker.is_some_and(worker)
+    }
+
+    /// The instance of `tid` that lived at `t` (the last one that began before, else the first).
+    pub fn find_thread(&self, host: HostId, tid: i32, t: Timestamp) -> Option<ThreadId> {
+        let mut best: Option<(usize, &Thread)> = None;
+        for (i, th) in self.threads.iter().enumerate() {
+            if th.host == host && th.tid == tid && !th.idle {
+                let better =
+                    best.is_none_or(|(_, b)| th.life.start <= t && (b.life.start > t || th.life.start >= b.life.start));
+                if better {
+                    best = Some((i, th));
+                }
+            }
+        }
+        best.map(|(i, _)| ThreadId::at(i))
+    }
+
+    /// A reader of its rows, for one analysis on one worker.
+    pub fn reader(&self, asker: Asker) -> RowReader<'_> {
+        RowReader::new(self, asker)
+    }
+
+    /// The questions that were asked so far, by readers that are no longer in use.
+    pub fn questions(&self) -> &QuestionCounts {
+        &self.questions
+    }
+
+    /// Names of threads, calls, devices, paths.
+    pub fn names(&self) -> &Names {
+        &self.tables.names
+    }
+
+    /// Hosts by id.
+    pub fn hosts(&self) -> &[Host] {
+        &self.tables.hosts
+    }
+
+    /// The traces, in the order in which they were passed to the kernel pass.
+    pub fn traces(&self) -> &[TraceOrigin] {
+        &self.tables.traces
+    }
+
+    /// Threads by id.
+    pub fn threads(&self) -> &[Thread] {
+        &self.threads
+    }
+
+    /// The threads with their ids.
+    pub fn threads_by_id(&self) -> impl ExactSizeIterator<Item = (ThreadId, &Thread)> + DoubleEndedIterator + Clone {
+        self.threads.iter().enumerate().map(|(at, thread)| (ThreadId::at(at), thread))
+    }
+
+    /// Host and number of the CPUs on which a thread ran, sorted.
+    pub fn cpus(&self) -> impl ExactSizeIterator<Item = (HostId, u32)> {
+        self.cpus.iter().map(|cpu| (cpu.host, cpu.cpu))
+    }
+
+    /// Distinct raw stacks.
+    pub fn stacks(&self) -> &RawStacks {
+        &self.tables.stacks
+    }
+
+    /// Image changes sorted by time.
+    pub fn images(&self) -> &[ImageEvent] {
+        &self.tables.images
+    }
+
+    /// By host: how well the events of its scheduler agree.
+    pub fn quality(&self) -> &[Quality] {
+        &self.tables.quality
+    }
+
+    /// Spans in which events were lost, sorted.
+    pub fn lossy(&self) -> &[Span] {
+        &self.tables.lossy
+    }
+
+    /// Hosts with a kernel trace, and the time over which all of their CPUs were recorded.
+    pub fn covered(&self) -> &[HostCoverage] {
+        &self.tables.covered
+    }
+
+    /// From the first to the last event.
+    pub fn span(&self) -> Span {
+        self.tables.span
+    }
+
+    /// Names of the contexts with hardware counters, sorted.
+    pub fn counters(&self) -> impl ExactSizeIterator<Item = NameId> {
+        self.rows.counters.iter().map(|counter| counter.name)
+    }
+
+    /// The owner of the first value of a hardware counter: whether it counts by thread or by CPU.
+    pub fn first_owner(&self, counter: usize) -> Option<CounterOwner> {
+        self.rows.counters.get(counter)?.owners.first().copied()
+    }
+
+    /// A delimiting event by its number.
+    pub fn mark(&self, number: u32) -> Option<MarkRow> {
+        self.rows.marks.get(number)
+    }
+
+    /// The numeric fields of a delimiting event.
+    pub fn mark_fields(&self, number: u32) -> impl Iterator<Item = MarkField> {
+        self.rows.marks.fields(number)
+    }
+
+    /// How large the store of its rows is.
+    pub fn stored(&self) -> StoredRows {
+        self.rows.stored()
+    }
+
+    /// True where page faults were recorded.
+    pub fn has_page_faults(&self) -> bool {
+        self.rows.page_faults.is_some()
+    }
+
+    /// True where any system call was recorded.
+    pub fn has_calls(&self) -> bool {
+        !self.rows.calls.is_empty()
+    }
+
+    /// True where any stack was sampled.
+    pub fn has_samples(&self) -> bool {
+        !self.rows.samples.is_empty()
+    }
+}
+
+impl Timeline {
+    /// Leaves have the memory that what else is held and the results leave them.
+    pub fn leave_room_for_results(&mut self, pool: Option<&Arc<LeafPool>>, ctx: &Ctx) {
+        pool.into_iter().for_each(|pool| self.rows.leave_room_for_results(pool, ctx));
+    }
+
+    /// Evict leaves until the results `of` fit into the limit; end the work if they cannot.
+    pub fn make_room(&self, of: ResultsOf, ctx: &Ctx) -> Result<(), Cancelled> {
+        LeafPool::make_room(self.rows.pool.as_deref(), of, ctx)
+    }
+
+    /// Leaves give the memory of a limit back until they are asked for again.
+    pub fn let_leaves_go(&self) {
+        self.rows.pool.iter().for_each(|pool| pool.empty());
+    }
+
+    /// Why rows are absent, where leaves could not be written or read back.
+    pub fn failure(&self) -> Option<MemoryError> {
+        self.rows.pool.as_ref()?.failure()
+    }
+
+    /// The operations of all threads, at most: each system call and delimiting event, with each stack sample.
+    pub fn most_operations(&self) -> ResultsOf {
+        let rows = &self.rows;
+        ResultsOf::Operations {
+            operations: rows.calls.row_count() + rows.marks.len(),
+            stacks: rows.samples.row_count(),
+        }
+    }
+
+    /// What its parts hold on the heap.
+    pub fn hold(&self, sizes: &PartSizes) {
+        sizes.hold(MemoryPart::Threads, with_elements(&self.threads) + self.tables.heap_bytes());
+        self.rows.hold(sizes);
+    }
+}
+
+/// Changes after the kernel pass, before executions are explained.
+impl Timeline {
+    /// The id of a text among its names.
+    pub fn intern(&mut self, text: &str) -> NameId {
+        self.tables.names.intern(text)
+    }
+
+    /// The id of a raw stack.
+    pub fn intern_stack(&mut self, addresses: &[u64]) -> RawStackId {
+        self.tables.stacks.intern(addresses)
+    }
+
+    /// Add delimiting events that no event of the recording shows, as `find` hands them over one by one: there may be
+    /// more than fit into memory. It does not see those of before.
+    pub fn add_marks(&mut self, find: impl FnOnce(&Timeline, &mut dyn FnMut(Mark))) {
+        let mut marks = std::mem::take(&mut self.rows.marks);
+        find(self, &mut |mark| marks.extend([mark]));
+        self.rows.marks = marks;
+    }
+
+    /// Keep the delimiting events of some tasks: by task the positions that it has from now on, none for the others.
+    pub fn renumber_tasks(&mut self, tasks: &[Vec<u32>]) {
+        let marks = std::mem::take(&mut self.rows.marks);
+        let positions = |row: MarkRow| tasks.get(row.task as usize).into_iter().flatten().map(move |task| (row, *task));
+        let kept = marks
+            .all()
+            .flat_map(positions)
+            .map(|(row, task)| MarkRow { task, ..row }.with_fields(marks.fields(row.number).collect()));
+        self.rows.marks.extend(kept);
+    }
+
+    /// Replace the image changes.
+    pub fn set_images(&mut self, images: Vec<ImageEvent>) {
+        self.tables.images = images;
+    }
+
+    /// The clock of a host may err by so many nanoseconds.
+    pub fn widen_clock_error(&mut self, host: HostId, error: u64) {
+        if let Some(quality) = self.tables.quality.get_mut(host.index()) {
+            quality.clock_error = quality.clock_error.max(error);
+        }
+    }
+
+    /// What control groups and `/proc` of a host counted meanwhile, where that was recorded.
+    pub fn environment(&self, host: HostId) -> Option<&Arc<PlacedEnvironment>> {
+        self.environments.get(&host)
+    }
+
+    /// Give a host its environment.
+    pub fn set_environment(&mut self, host: HostId, environment: PlacedEnvironment) {
+        self.environments.insert(host, Arc::new(environment));
+    }
+
+    /// Kernel call chains of wake-ups, in order of time.
+    pub fn wake_stacks(&self) -> &[WakeStack] {
+        &self.tables.wake_stacks
+    }
+
+    /// What events say of threads beside their states, in order of time.
+    pub fn remarks(&self) -> &[Remark] {
+        &self.tables.remarks
+    }
+
+    /// Change the segments that end at these moments; nothing changes where there is none. `change` gets the position
+    /// among `ends`.
+    pub fn relabel(&mut self, ends: &[SegmentEnd], change: impl Fn(usize, &mut Segment)) {
+        let mut found = Vec::with_capacity(ends.len());
+        let mut places = Vec::with_capacity(ends.len());
+        for (number, SegmentEnd { thread, at }) in ends.iter().enumerate() {
+            let line = self.rows.segments.line(thread.index());
+            let mut pin = LeafPin::default();
+            let place = line.ends_after(at.saturating_sub(1), &mut pin);
+            if line.end(place, &mut pin) == Some(*at) {
+                found.push(number);
+                places.push(RowPlace { line: thread.index(), row: line.position(place) });
+            }
+        }
+        self.rows.segments.rewrite(&places, |at, segment| {
+            found.get(at).into_iter().for_each(|number| change(*number, segment));
+        });
+    }
+}
+
+/// The end of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentEnd {
+    pub thread: ThreadId,
+    pub at: Timestamp,
+}

@@ -1,0 +1,169 @@
+//! The rows of a timeline, family by family.
+
+use super::counters::CounterStore;
+use super::leaves::Leaves;
+use super::marks::MarkStore;
+use super::parts::LineStore;
+use super::pool::LeafPool;
+use super::row_builders::RowBuilders;
+use crate::base::ctx::Ctx;
+use crate::base::heap::{HeapSize, MemoryPart, PartSizes};
+use crate::base::{budget, memory};
+use crate::timeline::draft::TimelineDraft;
+use crate::timeline::questions::Family;
+use crate::timeline::{Call, Counter, CpuRun, DiskRequest, PageFault, Segment, Service, StackSample};
+use std::sync::Arc;
+
+/// The sealed rows of a timeline.
+#[derive(Clone, Debug, Default)]
+pub struct RowStores {
+    /// By thread.
+    pub segments: LineStore<Segment>,
+    /// By thread.
+    pub calls: LineStore<Call>,
+    /// By thread.
+    pub samples: LineStore<StackSample>,
+    /// By position of the CPU.
+    pub runs: LineStore<CpuRun>,
+    /// All in line 0.
+    pub requests: LineStore<DiskRequest>,
+    /// By thread.
+    pub services: LineStore<Service>,
+    /// By thread; `None` where page faults were not recorded.
+    pub page_faults: Option<LineStore<PageFault>>,
+    pub counters: Vec<CounterStore>,
+    /// Of all tasks.
+    pub marks: MarkStore,
+    /// For the leaves that memory has no room for, and for those of rows that are derived.
+    pub pool: Option<Arc<LeafPool>>,
+}
+
+impl RowStores {
+    /// The stores of the rows so far and those of a draft.
+    pub fn of(mut builders: RowBuilders, draft: TimelineDraft) -> RowStores {
+        let (threads, cpus) = (draft.threads.len(), draft.cpus.len());
+        let tids: Vec<i32> = draft.threads.iter().map(|of| of.thread.tid).collect();
+        for (thread, of) in draft.threads.into_iter().enumerate() {
+            builders.push_thread(thread, of.rows);
+        }
+        for (cpu, of) in draft.cpus.into_iter().enumerate() {
+            builders.runs.push(cpu, &of.runs);
+        }
+        builders.requests.push(0, &draft.disk);
+        builders.services.push_lines(&draft.services, |service| service.thread.index());
+        let has_faults = draft.page_faults.is_some();
+        builders.page_faults.push_lines(&draft.page_faults.unwrap_or_default(), |fault| fault.thread.index());
+        builders.marks.extend(draft.marks);
+        builders.seal_slabs();
+        let counter = |Counter { name, mut values }: Counter| {
+            let mut builder = builders.take_counter(name);
+            builder.push(&mut values);
+            builder.finish()
+        };
+        let counters = draft.counters.into_iter().map(counter).collect();
+        let pool = builders.pool;
+        let stores = RowStores {
+            segments: builders.segments.finish(threads),
+            calls: builders.calls.finish(threads),
+            samples: builders.samples.finish(threads),
+            runs: builders.runs.finish_with(cpus, |thread| Some(tids.get(thread as usize).copied().unwrap_or(0))),
+            requests: builders.requests.finish(1),
+            services: builders.services.finish(threads),
+            page_faults: has_faults.then(|| builders.page_faults.finish(threads)),
+            counters,
+            marks: builders.marks,
+            pool: None,
+        };
+        stores.kept_in(pool)
+    }
+
+    /// The same, with the leaves in a pool if they have more than its bytes.
+    pub fn kept_in(mut self, pool: Option<Arc<LeafPool>>) -> RowStores {
+        pool.iter().for_each(|pool| self.keep_in(pool));
+        self
+    }
+
+    fn keep_in(&mut self, pool: &Arc<LeafPool>) {
+        if pool.takes(self.leaf_bytes()) {
+            self.move_to(pool);
+        }
+        self.pool = Some(Arc::clone(pool));
+    }
+
+    /// Once the pass has ended: leaves have the memory that what else is held and the results leave them.
+    pub fn leave_room_for_results(&mut self, pool: &Arc<LeafPool>, ctx: &Ctx) {
+        let (Some(limit), Some(held)) = (ctx.memory, memory::held()) else { return };
+        let here: usize = self.leaves().iter().map(|leaves| leaves.own_bytes()).sum();
+        let others = held.saturating_sub((here + pool.heap_bytes()) as u64);
+        let bytes = budget::rows_beside_results(limit, others, self.marks.len());
+        pool.shrink(bytes.max(budget::least_for_leaves(ctx.threads)));
+        self.keep_in(pool);
+    }
+
+    /// Bytes of all leaves that are in no pool, or more than any budget where some are in one.
+    fn leaf_bytes(&self) -> u64 {
+        let all = self.leaves();
+        match all.iter().any(|leaves| leaves.is_pooled()) {
+            true => u64::MAX,
+            false => all.iter().map(|leaves| leaves.own_bytes() as u64).sum(),
+        }
+    }
+
+    fn leaves(&self) -> Vec<&Leaves> {
+        let mut all = vec![
+            self.segments.leaves(),
+            self.calls.leaves(),
+            self.samples.leaves(),
+            self.runs.leaves(),
+            self.requests.leaves(),
+            self.services.leaves(),
+            self.marks.leaves(),
+        ];
+        all.extend(self.page_faults.iter().map(LineStore::leaves));
+        all.extend(self.counters.iter().map(|counter| counter.values.leaves()));
+        all
+    }
+
+    fn move_to(&mut self, pool: &Arc<LeafPool>) {
+        self.segments.move_to(pool);
+        self.calls.move_to(pool);
+        self.samples.move_to(pool);
+        self.runs.move_to(pool);
+        self.requests.move_to(pool);
+        self.services.move_to(pool);
+        self.page_faults.iter_mut().for_each(|faults| faults.move_to(pool));
+        self.counters.iter_mut().for_each(|counter| counter.values.move_to(pool));
+        self.marks.move_to(pool);
+    }
+}
+
+impl RowStores {
+    /// What does not hold of the stores (`--check`); `tid` has the tid of a thread.
+    pub fn check(&self, tid: impl Fn(u32) -> Option<i32>) -> Option<String> {
+        let mut checks = vec![
+            (Family::Segments, self.segments.check(&tid)),
+            (Family::Calls, self.calls.check(&tid)),
+            (Family::Samples, self.samples.check(&tid)),
+            (Family::Runs, self.runs.check(&tid)),
+            (Family::Requests, self.requests.check(&tid)),
+            (Family::Services, self.services.check(&tid)),
+            (Family::Marks, self.marks.check()),
+        ];
+        checks.extend(self.page_faults.iter().map(|faults| (Family::Faults, faults.check(&tid))));
+        checks.extend(self.counters.iter().map(|counter| (Family::Counters, counter.values.check(&tid))));
+        checks.into_iter().find_map(|(family, of)| Some(format!("the store of {}: {}", family.name(), of.err()?)))
+    }
+
+    /// What each family holds on the heap.
+    pub fn hold(&self, sizes: &PartSizes) {
+        let counters = self.counters.iter().map(|counter| counter.values.heap_bytes());
+        let faults = self.page_faults.as_ref().map_or(0, HeapSize::heap_bytes);
+        let devices = self.requests.heap_bytes() + self.services.heap_bytes();
+        sizes.hold(MemoryPart::Segments, self.segments.heap_bytes());
+        sizes.hold(MemoryPart::Calls, self.calls.heap_bytes());
+        sizes.hold(MemoryPart::Samples, self.samples.heap_bytes());
+        sizes.hold(MemoryPart::OtherRows, self.runs.heap_bytes() + devices + faults + counters.sum::<usize>());
+        sizes.hold(MemoryPart::Marks, self.marks.heap_bytes());
+        sizes.hold(MemoryPart::Leaves, self.pool.as_ref().map_or(0, |pool| pool.heap_bytes()));
+    }
+}

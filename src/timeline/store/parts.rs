@@ -1,0 +1,444 @@
+//! Lines as parts of leaves, and the places of their rows.
+//!
+//! In: the sealed leaves of a family and the parts of each line, in order. Out: the rows of a line by place, by start
+//! or by end. A search by start or end is O(log parts + log rows of a part); the next row costs nothing but its
+//! numbers. The rows of a line are sorted by start; a search by end is for lines whose rows do not overlap.
+
+use super::leaf::{RowBlock, StoredRow};
+use super::leaf_bytes::Leaf;
+use super::leaves::{LeafPin, Leaves, NO_LEAVES};
+use super::nodes::Nodes;
+use super::pool::LeafPool;
+use super::values::PartValues;
+use crate::base::heap::{HeapSize, block};
+use crate::base::time::Timestamp;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Rows that are looked at in turn before a search.
+const NEAR: usize = 6;
+
+/// The rows of one line in one leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinePart {
+    /// Start of the first row.
+    pub start: Timestamp,
+    /// Number of rows of the line before them.
+    pub before: u32,
+    pub leaf: u32,
+    /// Position of the first row in the leaf.
+    pub first: u16,
+    pub rows: u16,
+    /// What is known of the values of the rows.
+    pub values: PartValues,
+}
+
+const _: () = assert!(size_of::<LinePart>() == 24);
+
+impl LinePart {
+    /// The positions of its rows in the leaf.
+    pub(super) fn positions(&self) -> Range<usize> {
+        let first = usize::from(self.first);
+        first..first + usize::from(self.rows)
+    }
+}
+
+/// The sealed rows of a family.
+#[derive(Clone, Debug)]
+pub struct LineStore<R> {
+    pub(super) leaves: Leaves,
+    pub(super) nodes: Nodes,
+    /// By line and position.
+    pub(super) parts: Vec<LinePart>,
+    /// By line: the position of its first part; then the number of parts.
+    pub(super) lines: Vec<u32>,
+    pub(super) family: PhantomData<R>,
+}
+
+impl<R> Default for LineStore<R> {
+    fn default() -> Self {
+        LineStore {
+            leaves: Leaves::default(),
+            nodes: Nodes::default(),
+            parts: Vec::new(),
+            lines: Vec::new(),
+            family: PhantomData,
+        }
+    }
+}
+
+impl<R> HeapSize for LineStore<R> {
+    fn heap_bytes(&self) -> usize {
+        self.leaves.heap_bytes() + self.nodes.heap_bytes() + block(&self.parts) + block(&self.lines)
+    }
+}
+
+impl<R: StoredRow> LineStore<R> {
+    /// The rows of a line; none for one that is not known.
+    #[inline]
+    pub fn line(&self, line: usize) -> LineView<'_, R> {
+        let parts = match (self.lines.get(line), self.lines.get(line + 1)) {
+            (Some(from), Some(to)) => self.parts.get(*from as usize..*to as usize).unwrap_or(&[]),
+            _ => &[],
+        };
+        LineView { leaves: &self.leaves, parts, family: PhantomData }
+    }
+
+    /// The rows of one of its parts.
+    pub fn rows_of<'s>(&'s self, part: &'s LinePart) -> LineRows<'s, R> {
+        LineView { leaves: &self.leaves, parts: std::slice::from_ref(part), family: PhantomData }.all()
+    }
+
+    pub fn leaves(&self) -> &Leaves {
+        &self.leaves
+    }
+
+    /// The nodes above the leaves.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// The parts of all lines, by line and position.
+    pub fn parts(&self) -> &[LinePart] {
+        &self.parts
+    }
+
+    /// By line: the position of its first part; then the number of parts.
+    pub fn lines(&self) -> &[u32] {
+        &self.lines
+    }
+
+    /// Move the leaves to a pool.
+    pub fn move_to(&mut self, pool: &Arc<LeafPool>) {
+        self.leaves.move_to(pool, R::FAMILY);
+    }
+
+    /// True where no line has a row.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// The rows of all lines.
+    pub fn row_count(&self) -> usize {
+        self.parts.iter().map(|part| usize::from(part.rows)).sum()
+    }
+}
+
+/// A row by its line and its position in the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RowPlace {
+    pub line: usize,
+    pub row: usize,
+}
+
+/// The rows of one line.
+#[derive(Debug)]
+pub struct LineView<'s, R> {
+    pub(super) leaves: &'s Leaves,
+    pub(super) parts: &'s [LinePart],
+    pub(super) family: PhantomData<R>,
+}
+
+impl<R> Clone for LineView<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for LineView<'_, R> {}
+
+impl<R> Default for LineView<'_, R> {
+    fn default() -> Self {
+        LineView { leaves: &NO_LEAVES, parts: &[], family: PhantomData }
+    }
+}
+
+/// A place in a line: a row, or behind the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    part: u32,
+    /// Below the number of rows of the part; 0 behind the last part.
+    row: u32,
+}
+
+impl<'s, R: StoredRow> LineView<'s, R> {
+    /// Number of rows.
+    pub fn len(self) -> usize {
+        let ends = self.parts.first().zip(self.parts.last());
+        ends.map_or(0, |(first, last)| (last.before - first.before) as usize + usize::from(last.rows))
+    }
+
+    /// True for a line without rows.
+    pub fn is_empty(self) -> bool {
+        self.parts.is_empty()
+    }
+
+    pub fn parts(self) -> &'s [LinePart] {
+        self.parts
+    }
+
+    /// The place of a row of a part.
+    pub fn place(self, part: usize, row: usize) -> Option<Place> {
+        let has = row < usize::from(self.parts.get(part)?.rows);
+        has.then_some(Place { part: part as u32, row: row as u32 })
+    }
+
+    /// Number of rows of a part that begin at `t` or before.
+    pub fn begun_in_part(self, part: usize, t: Timestamp, pin: &mut LeafPin) -> usize {
+        let place = self.search(part + 1, pin, |part, leaf, row| Self::start_in(part, leaf, row) <= t);
+        if place.part as usize == part {
+            place.row as usize
+        } else {
+            self.parts.get(part).map_or(0, |of| of.rows.into())
+        }
+    }
+
+    /// Behind the last row.
+    pub fn end_place(self) -> Place {
+        Place { part: self.parts.len() as u32, row: 0 }
+    }
+
+    #[inline(always)]
+    fn part<'a>(self, place: Place, pin: &'a mut LeafPin) -> Option<(&'s LinePart, &'a Leaf)>
+    where
+        's: 'a,
+    {
+        let part = self.parts.get(place.part as usize)?;
+        Some((part, self.leaves.get(part.leaf, pin)?))
+    }
+
+    #[inline(always)]
+    fn start_in(part: &LinePart, leaf: &Leaf, row: u32) -> Timestamp {
+        if row == 0 { part.start } else { leaf.start(R::EXTENT, usize::from(part.first) + row as usize) }
+    }
+
+    /// The row at a place.
+    #[inline]
+    pub fn get(self, place: Place, pin: &mut LeafPin) -> Option<R> {
+        let (part, leaf) = self.part(place, pin)?;
+        let start = Self::start_in(part, leaf, place.row);
+        Some(leaf.get(usize::from(part.first) + place.row as usize, start))
+    }
+
+    /// The row at a place, and some that follow it in its leaf.
+    pub fn decode(self, place: Place, rows: &mut Vec<R>, pin: &mut LeafPin) {
+        let Some((part, leaf)) = self.part(place, pin) else { return };
+        let left = u32::from(part.rows).saturating_sub(place.row) as usize;
+        let start = Self::start_in(part, leaf, place.row);
+        leaf.decode::<R>(usize::from(part.first) + place.row as usize, left, start, rows);
+    }
+
+    /// The start of the row at a place; that of the first row of a part is resident.
+    #[inline(always)]
+    pub fn start(self, place: Place, pin: &mut LeafPin) -> Option<Timestamp> {
+        let part = self.parts.get(place.part as usize)?;
+        if place.row == 0 {
+            return Some(part.start);
+        }
+        let (part, leaf) = self.part(place, pin)?;
+        Some(Self::start_in(part, leaf, place.row))
+    }
+
+    /// The end of the row at a place.
+    #[inline(always)]
+    pub fn end(self, place: Place, pin: &mut LeafPin) -> Option<Timestamp> {
+        let (part, leaf) = self.part(place, pin)?;
+        Some(leaf.end(usize::from(part.first) + place.row as usize))
+    }
+
+    /// So many rows behind a place, in the same part.
+    #[inline(always)]
+    pub fn ahead(self, place: Place, rows: usize) -> Place {
+        Place { row: place.row + rows as u32, ..place }
+    }
+
+    /// The place behind a row.
+    #[inline(always)]
+    pub fn after(self, place: Place) -> Place {
+        match self.parts.get(place.part as usize) {
+            Some(part) if place.row + 1 < u32::from(part.rows) => Place { row: place.row + 1, ..place },
+            Some(_) => Place { part: place.part + 1, row: 0 },
+            None => place,
+        }
+    }
+
+    /// The place before another; `None` for the first.
+    #[inline(always)]
+    pub fn before(self, place: Place) -> Option<Place> {
+        if place.row > 0 {
+            return Some(Place { row: place.row - 1, ..place });
+        }
+        let part = place.part.checked_sub(1)?;
+        let rows = self.parts.get(part as usize)?.rows;
+        Some(Place { part, row: u32::from(rows).saturating_sub(1) })
+    }
+
+    /// The first place for which `is_before` is false; `is_before` is true up to some row and false from then on.
+    /// `behind` is the number of parts whose first row may be before that place: only the last of them is searched.
+    #[inline]
+    fn search(self, behind: usize, pin: &mut LeafPin, is_before: impl Fn(&LinePart, &Leaf, u32) -> bool) -> Place {
+        let next = Place { part: behind as u32, row: 0 };
+        let Some(part) = next.part.checked_sub(1) else { return next };
+        let Some((of, leaf)) = self.part(Place { part, row: 0 }, pin) else { return next };
+        let (mut low, mut high) = (0, u32::from(of.rows));
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_before(of, leaf, middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if low < u32::from(of.rows) { Place { part, row: low } } else { next }
+    }
+
+    /// The first row that begins at `t` or later.
+    #[inline]
+    pub fn starts_from(self, t: Timestamp, pin: &mut LeafPin) -> Place {
+        let behind = self.parts.partition_point(|part| part.start < t);
+        self.search(behind, pin, |part, leaf, row| Self::start_in(part, leaf, row) < t)
+    }
+
+    /// The same, if it is `place` or one of the next few; `None` for the first place, which no question led to.
+    #[inline]
+    pub fn starts_near(self, place: Place, t: Timestamp, pin: &mut LeafPin) -> Option<Place> {
+        let mut start = |place: Place| self.start(place, pin);
+        if start(self.before(place)?)? >= t {
+            return None;
+        }
+        let mut at = place;
+        for _ in 0..NEAR {
+            if start(at).is_none_or(|start| start >= t) {
+                return Some(at);
+            }
+            at = self.after(at);
+        }
+        None
+    }
+
+    /// The first row that begins after `t`.
+    #[inline]
+    pub fn starts_after(self, t: Timestamp, pin: &mut LeafPin) -> Place {
+        let behind = self.parts.partition_point(|part| part.start <= t);
+        self.search(behind, pin, |part, leaf, row| Self::start_in(part, leaf, row) <= t)
+    }
+
+    /// The first row that ends after `t`, where rows do not overlap.
+    #[inline]
+    pub fn ends_after(self, t: Timestamp, pin: &mut LeafPin) -> Place {
+        let behind = self.parts.partition_point(|part| part.start <= t);
+        self.search(behind, pin, |part, leaf, row| leaf.end(usize::from(part.first) + row as usize) <= t)
+    }
+
+    /// The rows from a place on that begin before `until`.
+    pub fn rows_before(self, place: Place, until: Timestamp, pin: LeafPin) -> RowsBefore<'s, R> {
+        RowsBefore { line: self, next: place, until, pin }
+    }
+
+    /// All rows.
+    pub fn all(self) -> LineRows<'s, R> {
+        let (next, end, pin) = (Place::default(), self.end_place(), LeafPin::default());
+        LineRows { line: self, next, end, block: RowBlock::new(), at: 0, pin }
+    }
+
+    /// The position of a place among the rows of the line.
+    pub fn position(self, place: Place) -> usize {
+        let Some(part) = self.parts.get(place.part as usize) else { return self.len() };
+        let first = self.parts.first().map_or(0, |first| first.before);
+        (part.before - first + place.row) as usize
+    }
+}
+
+/// Rows of a line in order, decoded some at a time.
+#[derive(Clone, Debug)]
+pub struct LineRows<'s, R: StoredRow> {
+    line: LineView<'s, R>,
+    /// Behind the rows of the block.
+    next: Place,
+    end: Place,
+    /// In order.
+    block: RowBlock<R>,
+    /// The first of them that was not returned.
+    at: usize,
+    pin: LeafPin,
+}
+
+impl<R: StoredRow> LineRows<'_, R> {
+    /// Decode the next rows; false where there is none.
+    fn refill(&mut self) -> bool {
+        self.block.clear();
+        self.at = 0;
+        if self.next == self.end {
+            return false;
+        }
+        let Some((part, leaf)) = self.line.part(self.next, &mut self.pin) else { return false };
+        let until = if self.next.part == self.end.part { self.end.row } else { u32::from(part.rows) };
+        let left = until.saturating_sub(self.next.row) as usize;
+        let start = LineView::<R>::start_in(part, leaf, self.next.row);
+        leaf.decode(usize::from(part.first) + self.next.row as usize, left, start, &mut self.block);
+        let row = self.next.row + self.block.len() as u32;
+        self.next = match row < u32::from(part.rows) {
+            true => Place { row, ..self.next },
+            false => Place { part: self.next.part + 1, row: 0 },
+        };
+        !self.block.is_empty()
+    }
+}
+
+impl<R: StoredRow> Iterator for LineRows<'_, R> {
+    type Item = R;
+
+    #[inline]
+    fn next(&mut self) -> Option<R> {
+        if self.at == self.block.len() && !self.refill() {
+            return None;
+        }
+        let row = self.block.get(self.at).copied();
+        self.at += 1;
+        row
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let behind = self.line.position(self.end).saturating_sub(self.line.position(self.next));
+        let left = behind + self.block.len() - self.at;
+        (left, Some(left))
+    }
+}
+
+impl<R: StoredRow> DoubleEndedIterator for LineRows<'_, R> {
+    fn next_back(&mut self) -> Option<R> {
+        if self.next == self.end {
+            return if self.at < self.block.len() { self.block.pop() } else { None };
+        }
+        self.end = self.line.before(self.end)?;
+        self.line.get(self.end, &mut self.pin)
+    }
+}
+
+impl<R: StoredRow> ExactSizeIterator for LineRows<'_, R> {}
+
+/// The rows of a line that begin before a moment.
+#[derive(Clone, Debug)]
+pub struct RowsBefore<'s, R> {
+    line: LineView<'s, R>,
+    next: Place,
+    until: Timestamp,
+    pin: LeafPin,
+}
+
+impl<R: StoredRow> Iterator for RowsBefore<'_, R> {
+    type Item = R;
+
+    #[inline]
+    fn next(&mut self) -> Option<R> {
+        let (part, leaf) = self.line.part(self.next, &mut self.pin)?;
+        let start = LineView::<R>::start_in(part, leaf, self.next.row);
+        if start >= self.until {
+            return None;
+        }
+        let row = leaf.get(usize::from(part.first) + self.next.row as usize, start);
+        self.next = self.line.after(self.next);
+        Some(row)
+    }
+}

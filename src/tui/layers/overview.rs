@@ -1,0 +1,342 @@
+//! The recording at a glance, over the whole screen: CPU use, run queues, disks, network, losses, executions.
+//!
+//! The first time the recording is read by a job, and so is each window. The position is in [`OverviewView`].
+
+use super::filters;
+use crate::base::figure;
+use crate::base::time::{Span, Timestamp};
+use crate::model::overview::{RecordingOverview, RequestRecord, cut};
+use crate::tui::actions::{Action, ActionScope};
+use crate::tui::app::{App, EMPTY, Layer, LayerResponse};
+use crate::tui::canvas::{Canvas, wrap};
+use crate::tui::groups::GroupSide;
+use crate::tui::job::{Job, JobError, JobLane};
+use crate::tui::key::KeyPress;
+use crate::tui::overview::{LABELS, OverviewColumn, OverviewView, columns, strip_lines};
+use crate::tui::theme::StyleScope;
+use crate::tui::widget::{progress, strip};
+use crate::view::words;
+use ratatui::layout::Position;
+use std::sync::Arc;
+
+/// Open the dialog; the first time the recording is read.
+pub fn open(app: &mut App) {
+    let whole = app.overview.whole.as_ref().map_or(Span::default(), |whole| whole.span);
+    app.open(OverviewView::new(whole));
+    read_whole(app)
+}
+
+/// Read the recording for the header, where the screen shows it there.
+pub fn read_for_header(app: &mut App) {
+    if strip_lines(app.size) > 0 && app.overview.failure.is_none() {
+        read_whole(app)
+    }
+}
+
+fn read_whole(app: &mut App) {
+    let needed = app.overview.whole.is_none() && app.busy(JobLane::Overview).is_none();
+    if needed {
+        app.begin(Job::Overview { span: None })
+    }
+}
+
+/// A part of the recording is read, or not.
+pub fn on_overview(app: &mut App, asked: Option<Span>, result: Result<Arc<RecordingOverview>, JobError>) {
+    app.overview.busy = None;
+    let open = app.layers_of::<OverviewView>().next();
+    match (result, asked) {
+        (Ok(whole), None) => {
+            if let Some(view) = open.filter(|view| view.window.is_empty()) {
+                *view = OverviewView::new(whole.span);
+            }
+            app.overview.whole = Some(whole);
+        }
+        (Ok(part), Some(span)) => {
+            if let Some(view) = open.filter(|view| view.window == span) {
+                view.detail = Some(part);
+            }
+        }
+        (Err(error), None) => app.overview.failure = Some(error.to_string()),
+        (Err(error), Some(_)) => app.report_failure(error.to_string()),
+    }
+}
+
+impl OverviewView {
+    /// The cursor goes to a column of the screen, the fixed end of the selection to `anchor`.
+    fn point_to(&mut self, x: u16, anchor: Option<Timestamp>) -> LayerResponse {
+        let column = usize::from(x).checked_sub(LABELS + 1).filter(|column| *column < self.columns);
+        if let Some(column) = column {
+            self.anchor = anchor;
+            self.cursor = cut(self.window, self.columns, column);
+        }
+        LayerResponse::TAKEN
+    }
+
+    /// Do an action of its own keys.
+    fn act(&mut self, action: Action, app: &App) -> LayerResponse {
+        let Some(whole) = app.overview.whole.as_ref().map(|whole| whole.span) else { return LayerResponse::TAKEN };
+        let (count, before) = (self.columns, self.window);
+        match action {
+            Action::Left => self.step(-1, count, whole),
+            Action::Right => self.step(1, count, whole),
+            Action::PageUp | Action::PanLeft => self.step(-(count as i64 / 4), count, whole),
+            Action::PageDown | Action::PanRight => self.step(count as i64 / 4, count, whole),
+            Action::Home => self.go_to_end(false, count),
+            Action::End => self.go_to_end(true, count),
+            Action::ZoomIn => self.zoom(1, count, whole),
+            Action::ZoomOut => self.zoom(-1, count, whole),
+            Action::Zoom => {
+                let OverviewView { cursor, anchor, .. } = *self;
+                *self = OverviewView { cursor, anchor, ..OverviewView::new(whole) };
+            }
+            Action::GrowLeft | Action::GrowRight => {
+                self.anchor.get_or_insert(self.cursor);
+                self.step(if action == Action::GrowLeft { -1 } else { 1 }, count, whole);
+            }
+            Action::Clear => self.anchor = None,
+            Action::MakeSlow | Action::MakeFast if app.comparison.is_none() => {
+                return LayerResponse::say("there are no groups yet");
+            }
+            Action::MakeSlow | Action::MakeFast => {
+                let text = words::filter(&self.filter(count, app.origin()));
+                let side = if action == Action::MakeSlow { GroupSide::Slow } else { GroupSide::Fast };
+                return LayerResponse::change(move |app| filters::open_with(app, side, text, None)).closing();
+            }
+            _ => {}
+        }
+        if self.window == before || self.window == whole {
+            return LayerResponse::TAKEN;
+        }
+        let span = Some(self.window);
+        LayerResponse::change(move |app| app.begin(Job::Overview { span }))
+    }
+}
+
+impl Layer for OverviewView {
+    fn key(&mut self, key: KeyPress, app: &App) -> LayerResponse {
+        match app.options.keys.bound(key, ActionScope::Overview) {
+            None => LayerResponse::TAKEN,
+            Some(Action::Close | Action::Quit | Action::Back | Action::ShowOverview) => LayerResponse::CLOSE,
+            Some(action @ (Action::Help | Action::Redraw | Action::Suspend | Action::Theme)) => {
+                LayerResponse::act(action)
+            }
+            Some(action) => self.act(action, app),
+        }
+    }
+
+    fn click(&mut self, at: Position, _: &App) -> LayerResponse {
+        self.point_to(at.x, None)
+    }
+
+    /// It selects from where the button went down.
+    fn drag(&mut self, column: u16, _: &App) -> LayerResponse {
+        self.point_to(column, Some(self.anchor.unwrap_or(self.cursor)))
+    }
+
+    fn wheel(&mut self, lines: isize, app: &App) -> LayerResponse {
+        self.act(if lines < 0 { Action::ZoomIn } else { Action::ZoomOut }, app)
+    }
+
+    fn lay_out(&mut self, app: &App) {
+        self.columns = usize::from(app.size.0).saturating_sub(LABELS + 2).max(1);
+    }
+
+    fn draw(&self, canvas: &mut Canvas<'_>, app: &App) {
+        draw(&mut canvas.part(app.frame.full), app, self);
+    }
+
+    fn keys(&self, app: &App) -> &'static [(&'static str, &'static str)] {
+        if app.overview.whole.is_none() {
+            return EMPTY;
+        }
+        &[
+            ("Esc", "close"),
+            ("Left Right", "move"),
+            ("+ -", "zoom"),
+            ("< >", "select"),
+            ("s", "slow"),
+            ("f", "fast"),
+            ("?", "help"),
+        ]
+    }
+
+    fn scope(&self) -> Option<ActionScope> {
+        Some(ActionScope::Overview)
+    }
+}
+
+/// Disk requests in flight, which a recording without them does not draw.
+const REQUESTS: &str = "requests";
+
+/// A line of bars.
+struct Measure {
+    name: &'static str,
+    scope: StyleScope,
+    value: fn(&OverviewColumn) -> f64,
+}
+
+const MEASURES: [Measure; 5] = [
+    Measure { name: "CPU use", scope: StyleScope::StateRunning, value: |c| c.mean.cpu_use },
+    Measure { name: "runnable", scope: StyleScope::StateRunnable, value: |c| c.mean.runnable },
+    Measure { name: "disk", scope: StyleScope::StateDisk, value: |c| c.mean.on_disk },
+    Measure { name: REQUESTS, scope: StyleScope::StateDisk, value: |c| c.mean.disk_requests.unwrap_or(0.0) },
+    Measure { name: "network", scope: StyleScope::StateNetwork, value: |c| c.mean.on_network },
+];
+
+fn draw(canvas: &mut Canvas<'_>, app: &App, view: &OverviewView) {
+    canvas.clear();
+    canvas.fill(0, 0, canvas.width(), '─', StyleScope::Rule);
+    canvas.text(2, 0, " The recording at a glance: CPU use, average threads and requests ", StyleScope::Title);
+    let Some(whole) = &app.overview.whole else {
+        let y = canvas.height() / 3;
+        match (&app.overview.failure, &app.overview.busy) {
+            (Some(why), _) => {
+                for (line, text) in wrap(why, canvas.width().saturating_sub(4)).iter().enumerate() {
+                    canvas.text(2, 2 + line, text, StyleScope::Error);
+                }
+            }
+            (None, Some(busy)) => progress::draw(canvas, 2, y, busy),
+            (None, None) => {}
+        }
+        return;
+    };
+    let count = view.columns;
+    let window = if view.window.is_empty() { whole.span } else { view.window };
+    let cells = view.detail.as_ref().unwrap_or(whole);
+    let executions = app.model.as_deref().zip(app.comparison.as_deref());
+    let drawn = columns(cells, window, count, executions);
+    // Title, losses, two lines of executions, axis and its labels, four lines of text.
+    let is_drawn = |measure: &&Measure| measure.name != REQUESTS || cells.requests == RequestRecord::Recorded;
+    let measures: Vec<&Measure> = MEASURES.iter().filter(is_drawn).collect();
+    let lines = (canvas.height().saturating_sub(10) / measures.len().max(1)).clamp(1, 10);
+    let mut y = 1;
+    for measure in measures {
+        y = draw_measure(canvas, y, lines, measure, &drawn);
+    }
+    canvas.text_in(1, y, LABELS, "losses", StyleScope::Dim);
+    let lost: String = drawn.iter().map(|c| if c.lossy { '!' } else { ' ' }).collect();
+    canvas.text_in(LABELS + 1, y, count, &lost, StyleScope::Warning);
+    let slow: Vec<f64> = drawn.iter().map(|c| c.slow as f64).collect();
+    let fast: Vec<f64> = drawn.iter().map(|c| c.fast as f64).collect();
+    let marks = [("slow", StyleScope::SlowBar, slow), ("fast", StyleScope::FastBar, fast)];
+    for (line, (name, scope, values)) in marks.into_iter().enumerate() {
+        canvas.text_in(1, y + 1 + line, LABELS, name, scope);
+        let most = values.iter().copied().fold(0.0, f64::max);
+        strip::draw(canvas, LABELS + 1, y + 1 + line, 1, &values, most, scope);
+    }
+    y += 3;
+    axis(canvas, app, y, window, count);
+    mark_selection(canvas, y, view, count);
+    if let Some(column) = drawn.get(view.column(count)) {
+        let texts = details(app, view, column, cells.cpus, count);
+        let wrapped = |(text, scope): &(String, StyleScope)| {
+            let scope = *scope;
+            wrap(text, canvas.width().saturating_sub(2)).into_iter().map(move |line| (line, scope)).collect::<Vec<_>>()
+        };
+        let text: Vec<(String, StyleScope)> = texts.iter().flat_map(wrapped).collect();
+        for (line, (text, scope)) in text.iter().enumerate() {
+            canvas.text(1, y + 2 + line, text, *scope);
+        }
+    }
+}
+
+/// The bars of a measure with its largest value; returns the line below.
+fn draw_measure(canvas: &mut Canvas<'_>, y: usize, lines: usize, measure: &Measure, drawn: &[OverviewColumn]) -> usize {
+    let values: Vec<f64> = drawn.iter().map(measure.value).collect();
+    let of_cpus = measure.name == "CPU use";
+    let most = if of_cpus { 1.0 } else { values.iter().copied().fold(0.0, f64::max) };
+    canvas.text_in(1, y, LABELS, measure.name, StyleScope::Text);
+    if lines > 1 {
+        let scale = if of_cpus { "to 100%".to_owned() } else { format!("to {most:.1}") };
+        canvas.text_in(1, y + 1, LABELS, &scale, StyleScope::Dim);
+    }
+    strip::draw(canvas, LABELS + 1, y, lines, &values, most, measure.scope);
+    y + lines
+}
+
+/// A line, and below it the times at both ends of the window.
+fn axis(canvas: &mut Canvas<'_>, app: &App, y: usize, window: Span, count: usize) {
+    canvas.fill(LABELS + 1, y, count, '─', StyleScope::Rule);
+    let stamp = |t: Timestamp| figure::stamp(t.since(app.origin()));
+    let x = canvas.text(LABELS + 1, y + 1, &stamp(window.start), StyleScope::Dim);
+    let end = stamp(window.end);
+    let last = LABELS + 1 + count;
+    if x + end.len() + 2 < last {
+        canvas.right(last, y + 1, &end, StyleScope::Dim);
+    }
+    let origin = window.start.since(app.origin());
+    for (column, text) in ticks(origin, window.len(), count) {
+        let at = LABELS + 1 + column;
+        canvas.text_in(at, y, 1, "┴", StyleScope::Rule);
+        if at > x + 1 && at + text.len() + 2 < last.saturating_sub(end.len()) {
+            canvas.text(at, y + 1, &text, StyleScope::Dim);
+        }
+    }
+}
+
+/// Columns between two ticks, at least.
+const BETWEEN_TICKS: usize = 16;
+
+/// Round times within a window, with their columns: the finest step of 1, 2 or 5 that leaves room for its texts.
+fn ticks(start: i64, length: i64, count: usize) -> Vec<(usize, String)> {
+    let (length, columns) = (length.max(1), count.max(1) as i128);
+    let least = i128::from(length) * BETWEEN_TICKS as i128 / columns;
+    let steps = (0..18).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_i64.pow(power)));
+    let Some(step) = steps.into_iter().find(|step| i128::from(*step) >= least) else { return Vec::new() };
+    let first = start.div_euclid(step).saturating_add(1).saturating_mul(step);
+    let times = (0..).map_while(|n| first.checked_add(step.checked_mul(n)?)).take_while(|at| at - start < length);
+    let place = |at: i64| (i128::from(at - start) * columns / i128::from(length)) as usize;
+    times.take(count).map(|at| (place(at), figure::duration(at))).collect()
+}
+
+/// The cursor and the selection on the axis.
+fn mark_selection(canvas: &mut Canvas<'_>, y: usize, view: &OverviewView, count: usize) {
+    let cursor = view.column(count);
+    if let Some(anchor) = view.anchor {
+        let at = OverviewView { cursor: anchor, ..view.clone() }.column(count);
+        let (first, last) = (at.min(cursor), at.max(cursor));
+        canvas.fill(LABELS + 1 + first, y, last + 1 - first, '═', StyleScope::Selection);
+    }
+    canvas.text_in(LABELS + 1 + cursor, y, 1, "▲", StyleScope::Selection);
+}
+
+/// The column under the cursor in words.
+fn details(
+    app: &App,
+    view: &OverviewView,
+    column: &OverviewColumn,
+    cpus: u32,
+    count: usize,
+) -> [(String, StyleScope); 2] {
+    let stamp = |t: Timestamp| figure::stamp(t.since(app.origin()));
+    let mean = column.mean;
+    let lost = if column.lossy { ", events lost" } else { "" };
+    let executions = match app.comparison.is_some() {
+        true => format!("; {} slow and {} fast start here", column.slow, column.fast),
+        false => String::new(),
+    };
+    let requests = mean.disk_requests.map_or_else(String::new, |requests| format!(" (queue {requests:.1})"));
+    let first = format!(
+        "{}: {} of {}; threads: {:.1} runnable, {:.1} on disk{requests}, {:.1} on network{lost}{executions}",
+        stamp(column.span.start),
+        figure::percent(mean.cpu_use, 0),
+        figure::plural(cpus.into(), "CPU"),
+        mean.runnable,
+        mean.on_disk,
+        mean.on_network,
+    );
+    let selected = view.selected(count);
+    let second = match selected {
+        Some(span) => {
+            let (length, start) = (figure::duration(span.len()), stamp(span.start));
+            format!("selected: {length} from {start}; s or f: the executions that begin there as a group")
+        }
+        None => {
+            let clock = figure::time_of_day(column.span.start.since(Timestamp::ZERO));
+            let time = clock.as_deref().and_then(|clock| clock.split(' ').next_back());
+            let time = time.map_or_else(String::new, |time| format!("{time} UTC; "));
+            format!("{time}< > select; s, f: use the executions that start here")
+        }
+    };
+    [(first, StyleScope::Text), (second, StyleScope::Dim)]
+}

@@ -1,0 +1,317 @@
+//! The time-line of an execution, beside that of a typical one: opening it, its keys, and its lines.
+
+mod draw;
+mod lines;
+pub mod state;
+mod text;
+
+use crate::compare::Comparison;
+use crate::compare::members::typical;
+use crate::model::Model;
+use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
+use crate::model::execution::ExecutionId;
+use crate::model::execution_timeline::ExecutionTimeline;
+use crate::tui::actions::{Action, ActionScope};
+use crate::tui::app::{App, EMPTY, Layer, LayerResponse};
+use crate::tui::canvas::{Canvas, width};
+use crate::tui::job::{Job, JobError};
+use crate::tui::key::KeyPress;
+use crate::tui::layers::prompt::{Prompt, PromptPurpose};
+use crate::tui::search::MatchStep;
+use crate::view::lanes::thread_name;
+use lines::TimelineLines;
+use ratatui::layout::{Position, Rect};
+use state::{ConcurrentAnswer, GroupLabel, LoadedTimelines, TimelineContent, TimelineExecution, TimelineView};
+use std::sync::Arc;
+
+/// Open the time-line of an execution beside a typical fast one.
+pub fn open(app: &mut App, id: ExecutionId, group: GroupLabel) {
+    let Some((model, comparison)) = app.compared_executions() else { return };
+    let group = if group.is_empty() { group_of(&comparison, id) } else { group };
+    let other = typical(&model, &comparison.fast.members, id).map(|id| TimelineExecution {
+        id,
+        group: "fast",
+        is_typical: true,
+    });
+    read(app, [TimelineExecution { id, group, is_typical: false }].into_iter().chain(other).collect())
+}
+
+/// Open the time-lines of two executions.
+pub fn open_both(app: &mut App, first: ExecutionId, second: ExecutionId) {
+    let Some((_, comparison)) = app.compared_executions() else { return };
+    let executions =
+        [first, second].map(|id| TimelineExecution { id, group: group_of(&comparison, id), is_typical: false });
+    read(app, executions.to_vec())
+}
+
+/// The group that has an execution; empty where none has.
+fn group_of(comparison: &Comparison, id: ExecutionId) -> GroupLabel {
+    match id {
+        _ if comparison.slow.members.binary_search(&id).is_ok() => "slow",
+        _ if comparison.fast.members.binary_search(&id).is_ok() => "fast",
+        _ => "",
+    }
+}
+
+/// Read the time-lines of executions.
+fn read(app: &mut App, executions: Vec<TimelineExecution>) {
+    if app.busy.is_some() {
+        app.say("the analysis still runs; try again when it is done");
+        return;
+    }
+    let ids = executions.iter().map(|execution| execution.id).collect();
+    let lines = TimelineLines::default();
+    let view = TimelineView { executions, content: TimelineContent::Loading, asks_who_else: false, lines };
+    app.open(view);
+    app.begin(Job::Timelines { executions: ids })
+}
+
+fn loaded(app: &mut App) -> Option<&mut LoadedTimelines> {
+    app.layers_of::<TimelineView>().next()?.loaded()
+}
+
+/// The time-lines are read, or not.
+pub fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<Arc<Model>, JobError>) {
+    let start = |model: &Model, id: ExecutionId| model.executions.start.get(id.index()).copied();
+    let same = |new: &Model| {
+        let old = app.model.as_ref();
+        old.is_some_and(|old| asked.iter().all(|id| start(old, *id).is_some() && start(old, *id) == start(new, *id)))
+    };
+    let content = match result {
+        Err(error) => TimelineContent::Failed(error.to_string()),
+        Ok(model) if !same(&model) => {
+            TimelineContent::Failed("the recording has changed since it was analysed: open it again".to_owned())
+        }
+        Ok(model) => match LoadedTimelines::new(model, asked.to_vec()) {
+            Some(loaded) => TimelineContent::Loaded(Box::new(loaded)),
+            None => TimelineContent::Failed("this execution has no recorded path".to_owned()),
+        },
+    };
+    let (is_busy, is_known) = (app.busy.is_some(), app.overview.whole.is_some());
+    let Some(view) = app.layers_of::<TimelineView>().next() else { return };
+    if view.executions.iter().map(|e| e.id).eq(asked.iter().copied()) {
+        view.content = content;
+    }
+    let asks = view.asks_who_else || is_known && view.waits_for_others();
+    let job = if asks { view.ask_who_else(is_busy) } else { None };
+    if let Some(job) = job {
+        app.begin(job);
+    }
+}
+
+/// The others are found, or not.
+pub fn on_concurrent(app: &mut App, asked: &ConcurrentQuestion, result: Result<ConcurrentUse, JobError>) {
+    if let Some(concurrent) = loaded(app).and_then(|loaded| loaded.concurrent.as_mut())
+        && concurrent.question == *asked
+    {
+        concurrent.answer = Some(result);
+    }
+}
+
+static SEARCH: PromptPurpose = PromptPurpose {
+    label: |_| "search ",
+    typed: Some(search),
+    entered: |app, text| {
+        search(app, text);
+        if !text.is_empty() {
+            go_to_match(app, MatchStep::Here);
+        }
+    },
+};
+
+/// Search while it is typed.
+fn search(app: &mut App, text: &str) {
+    if let Some(loaded) = loaded(app) {
+        loaded.find(text);
+    }
+}
+
+/// Go to a match of the search.
+fn go_to_match(app: &mut App, step: MatchStep) {
+    let Some(view) = app.layers_of::<TimelineView>().next() else { return };
+    let columns = view.lines.columns;
+    if let Some(text) = view.loaded().map(|loaded| loaded.step_match(step, columns)) {
+        app.say(text);
+    }
+}
+
+impl TimelineView {
+    fn loaded(&mut self) -> Option<&mut LoadedTimelines> {
+        match &mut self.content {
+            TimelineContent::Loaded(loaded) => Some(loaded),
+            TimelineContent::Loading | TimelineContent::Failed(_) => None,
+        }
+    }
+
+    /// The segment under the cursor waits for a CPU or a disk: who had it is the question, which is answered without
+    /// being asked where the state history was built already.
+    fn waits_for_others(&mut self) -> bool {
+        self.loaded().is_some_and(|loaded| loaded.waits_for_others())
+    }
+
+    /// Ask who else used the things of the segment under the cursor, unless another job runs.
+    fn ask_who_else(&mut self, is_busy: bool) -> Option<Job> {
+        let loaded = self.loaded().filter(|_| !is_busy)?;
+        let question = loaded.question()?;
+        loaded.concurrent = Some(ConcurrentAnswer { question: question.clone(), answer: None });
+        Some(Job::Concurrent { question })
+    }
+
+    /// Do an action of its own keys.
+    fn act(&mut self, action: Action, app: &App) -> LayerResponse {
+        if action == Action::Search {
+            return LayerResponse::change(|app| {
+                app.open(Prompt::new(&SEARCH, ""));
+            });
+        }
+        if matches!(self.content, TimelineContent::Loading) {
+            self.asks_who_else |= action == Action::Concurrent;
+        }
+        let (columns, is_busy) = (self.lines.columns, app.busy.is_some());
+        let Some(loaded) = self.loaded() else { return LayerResponse::TAKEN };
+        let before = (loaded.front, loaded.cursor);
+        let mut said = None;
+        match action {
+            Action::Left => loaded.step(-1, columns),
+            Action::Right => loaded.step(1, columns),
+            Action::Up => loaded.step_thread(-1, columns),
+            Action::Down => loaded.step_thread(1, columns),
+            Action::Home => loaded.go_to(0, columns),
+            Action::End => loaded.go_to(usize::MAX, columns),
+            Action::PageUp => loaded.pan(-7, columns),
+            Action::PageDown => loaded.pan(7, columns),
+            Action::PanLeft => loaded.pan(-2, columns),
+            Action::PanRight => loaded.pan(2, columns),
+            Action::ZoomIn => loaded.zoom(1, columns),
+            Action::ZoomOut => loaded.zoom(-1, columns),
+            Action::Zoom => loaded.show_whole(),
+            Action::Open => loaded.show_segment(columns),
+            Action::OtherExecution => loaded.switch(columns),
+            Action::Align if loaded.divergence.is_some() => loaded.toggle_alignment(columns),
+            Action::Align => said = Some("the two do not diverge, or there is only one".to_owned()),
+            Action::ShowEvents => loaded.events = !loaded.events,
+            Action::NextMatch => said = Some(loaded.step_match(MatchStep::Next, columns)),
+            Action::PreviousMatch => said = Some(loaded.step_match(MatchStep::Previous, columns)),
+            _ => {}
+        }
+        let has_moved = (loaded.front, loaded.cursor) != before;
+        if has_moved {
+            // The answer was about another segment.
+            loaded.concurrent = None;
+        }
+        let asks = has_moved && app.overview.whole.is_some() && self.waits_for_others();
+        let job = if asks || action == Action::Concurrent { self.ask_who_else(is_busy) } else { None };
+        LayerResponse::change(|app| {
+            if let Some(said) = said {
+                app.say(said);
+            }
+            if let Some(job) = job {
+                app.begin(job);
+            }
+        })
+    }
+}
+
+impl Layer for TimelineView {
+    fn key(&mut self, key: KeyPress, app: &App) -> LayerResponse {
+        match app.options.keys.bound(key, ActionScope::Timeline) {
+            None => LayerResponse::TAKEN,
+            Some(Action::Close | Action::Quit | Action::Back | Action::ShowTimeline) => LayerResponse::CLOSE,
+            Some(action @ (Action::Help | Action::Copy | Action::Redraw | Action::Suspend | Action::Theme)) => {
+                LayerResponse::act(action)
+            }
+            Some(action) => self.act(action, app),
+        }
+    }
+
+    /// The segment there, or the nearest one of its thread, gets the cursor.
+    fn click(&mut self, at: Position, _: &App) -> LayerResponse {
+        let (x, y, lines) = (usize::from(at.x), usize::from(at.y), self.lines.clone());
+        let column = x.checked_sub(lines.label_columns + 2).filter(|column| *column < lines.columns);
+        let (Some(loaded), Some(column)) = (self.loaded(), column) else { return LayerResponse::TAKEN };
+        // The title, and above each drawing a head.
+        let mut top = 1;
+        for (at, rows) in lines.rows.iter().enumerate() {
+            if let Some(line) = y.checked_sub(top + 1).filter(|line| line < rows) {
+                let thread = lines.first.get(at).copied().unwrap_or(0) + line / lines.per_lane.max(1);
+                let before = (loaded.front, loaded.cursor);
+                loaded.point_to(at, thread, column, lines.columns);
+                if (loaded.front, loaded.cursor) != before {
+                    loaded.concurrent = None;
+                }
+            }
+            top += 1 + rows;
+        }
+        LayerResponse::TAKEN
+    }
+
+    fn wheel(&mut self, lines: isize, app: &App) -> LayerResponse {
+        self.act(if lines < 0 { Action::ZoomIn } else { Action::ZoomOut }, app)
+    }
+
+    fn lay_out(&mut self, app: &App) {
+        self.lines = match &self.content {
+            TimelineContent::Loaded(loaded) => laid_out(self, loaded, app.frame.full),
+            TimelineContent::Loading | TimelineContent::Failed(_) => TimelineLines::default(),
+        };
+    }
+
+    fn draw(&self, canvas: &mut Canvas<'_>, app: &App) {
+        draw::draw(&mut canvas.part(app.frame.full), app, self);
+    }
+
+    fn keys(&self, _: &App) -> &'static [(&'static str, &'static str)] {
+        match self.content {
+            TimelineContent::Loading | TimelineContent::Failed(_) => EMPTY,
+            TimelineContent::Loaded(_) => &[
+                ("Esc", "close"),
+                ("Left Right", "step"),
+                ("+ -", "zoom"),
+                ("a", "align"),
+                ("p", "events"),
+                ("o", "who else"),
+                ("/", "search"),
+                ("?", "help"),
+            ],
+        }
+    }
+
+    fn scope(&self) -> Option<ActionScope> {
+        Some(ActionScope::Timeline)
+    }
+
+    /// The segment under the cursor, and the command that prints both executions.
+    fn copied(&self, _: &App) -> Option<String> {
+        let TimelineContent::Loaded(loaded) = &self.content else { return None };
+        let numbers: Vec<String> = self.executions.iter().map(|e| e.id.raw().to_string()).collect();
+        let lines = text::lines(loaded, 100).into_iter();
+        let text = lines.map(|line| line.into_iter().map(|(_, text)| text).collect::<String>());
+        let command = format!("whyslow diff --executions {}", numbers.join(","));
+        Some(text.chain((numbers.len() > 1).then_some(command)).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+/// The lines of time-lines in a rectangle.
+fn laid_out(view: &TimelineView, loaded: &LoadedTimelines, area: Rect) -> TimelineLines {
+    let timelines: Vec<_> = (0..view.executions.len()).filter_map(|at| loaded.timeline(at)).collect();
+    let others: Vec<_> = (0..timelines.len()).map(|at| loaded.others(at)).collect();
+    let threads: Vec<usize> =
+        timelines.iter().zip(&others).map(|(timeline, others)| timeline.threads.len() + others.len()).collect();
+    let names = timelines.iter().flat_map(|timeline| &timeline.threads).map(|thread| width(&thread_name(thread)));
+    let labels = names.chain(others.iter().flatten().map(|other| width(&other.label))).max().unwrap_or(0);
+    let thread_here = |(at, timeline): (usize, &&ExecutionTimeline)| {
+        let segment = loaded.cursor.get(at).and_then(|segment| timeline.segments.get(*segment));
+        segment.map_or(0, |segment| segment.thread as usize)
+    };
+    let cursor: Vec<usize> = timelines.iter().enumerate().map(thread_here).collect();
+    let mut lines = TimelineLines::new(area, &threads, &cursor, labels);
+    let columns = usize::from(area.width).saturating_sub(2);
+    let available = lines.text_lines(area);
+    let mut details = text::lines(loaded, columns);
+    details.truncate(available);
+    if details.len() < available {
+        details.push(text::legend(loaded, columns));
+    }
+    lines.details = details;
+    lines
+}

@@ -1,0 +1,224 @@
+//! The tree pane: the ranked causes, and below them the differential flame tree, drawn sideways.
+//!
+//! A row is a context. Its bar is the mean time there: shaded what both groups have, full the extra of the slow group,
+//! light what the fast group has more. The colour says by how many standard deviations the groups differ, no stronger
+//! than the share of the difference deserves; sign and figure are beside it. The cost is that of the visible rows.
+
+use super::causes::{self, WIDE, affected_head};
+use super::state::Cursor;
+use crate::base::figure;
+use crate::compare::{DiffNode, share_of_group};
+use crate::model::Model;
+use crate::model::context::FrameKind;
+use crate::tui::app::App;
+use crate::tui::canvas::{Canvas, clip_front, width};
+use crate::tui::frame::DETAILS_LINES;
+use crate::tui::pane::Pane;
+use crate::tui::theme::{StyleScope, Theme};
+use crate::tui::tree::{SmallNodes, TreeItem, children, depth};
+use crate::tui::widget::page::StyledLine;
+use crate::tui::widget::table::{TableColumn, TableLayout};
+use crate::view::words;
+use std::borrow::Cow;
+
+pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
+    let Some((model, comparison)) = app.shown_tree() else {
+        if app.failure.is_none() {
+            canvas.text(2, 1, "comparing …", StyleScope::Progress);
+        }
+        return;
+    };
+    let lines = app.frame.tree;
+    let here = |cursor: Cursor| app.pane == Pane::Tree && app.tree.cursor == cursor;
+    causes::draw(canvas, app, &comparison);
+    let tree = tree_table(canvas.width());
+    let top = lines.cause_head + lines.causes;
+    if lines.tree_head > 0 {
+        tree_head(canvas, &tree, top, app);
+    }
+    if !app.frame.tree_details.is_empty() {
+        details(canvas, &app.frame.tree_details);
+    }
+    let nodes = &comparison.tree.nodes;
+    let roots = children(&comparison.tree, None).filter_map(|at| nodes.get(at as usize));
+    let widest = roots.map(|n| n.slow_mean_ns.max(n.fast_mean_ns)).fold(0.0, f64::max);
+    let visible = app.tree.rows.visible.iter().enumerate().skip(app.tree.offset).take(lines.rows);
+    for (line, (row, item)) in visible.enumerate() {
+        let (y, here) = (top + lines.tree_head + line, here(Cursor::Row(row)));
+        match item {
+            TreeItem::Node(at) => {
+                let Some(node) = nodes.get(*at as usize) else { continue };
+                let share = part_of(node.delta_ns, comparison.extra_ns as f64);
+                let is_marked = is_marked(app, *at, node);
+                TreeRow { app, model: &model, node, share, is_marked, here }.draw(canvas, &tree, y, widest);
+            }
+            TreeItem::Small(small) => {
+                let depth = depth(item, &comparison.tree) as usize;
+                small_row(canvas, &tree, y, small, depth);
+                if here {
+                    canvas.mark_line(y);
+                }
+            }
+        }
+    }
+}
+
+/// The details below the rows, always in the same lines.
+fn details(canvas: &mut Canvas<'_>, lines: &[StyledLine]) {
+    let y = canvas.height().saturating_sub(usize::from(DETAILS_LINES));
+    canvas.fill(0, y, canvas.width(), '┄', StyleScope::Rule);
+    canvas.text(2, y, " details (i: with sample executions) ", StyleScope::Dim);
+    for (line, text) in lines.iter().enumerate() {
+        canvas.pieces(1, y + 1 + line, canvas.width(), text);
+    }
+}
+
+/// `part / whole`, 0 of nothing.
+fn part_of(part: f64, whole: f64) -> f64 {
+    if whole == 0.0 { 0.0 } else { part / whole }
+}
+
+/// True if the row of a node shows time of the marked cause: its own, or that of nodes folded below it.
+fn is_marked(app: &App, at: u32, node: &DiffNode) -> bool {
+    if app.tree.inverted.is_some() {
+        return false;
+    }
+    let end = if app.tree.rows.is_unfolded(node) { at + 1 } else { at + node.size.max(1) };
+    let marked = &app.tree.marked.nodes;
+    marked.get(marked.partition_point(|m| *m < at)).is_some_and(|first| *first < end)
+}
+
+/// Several small nodes in one row: how many, and their sums.
+fn small_row(canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, small: &SmallNodes, depth: usize) {
+    let column = table.column(NAME);
+    let indent = indent(column.width, depth);
+    let name = format!("… {} below 1%", small.count);
+    canvas.text_in(column.x + indent, y, column.width.saturating_sub(indent + 1), &name, StyleScope::Dim);
+    let cells = [
+        (figure::extra(small.delta_ns), StyleScope::Dim),
+        (figure::time(small.slow_mean_ns), StyleScope::Dim),
+        (figure::time(small.fast_mean_ns), StyleScope::Dim),
+    ];
+    table.cells(canvas, y, FIGURES, &cells);
+}
+
+/// The column of the triangle of a row of this depth, in a pane of this width.
+pub fn fold_column(width: usize, depth: usize) -> usize {
+    let name = tree_table(width).column(NAME);
+    name.x + indent(name.width, depth)
+}
+
+/// Columns by which a row of this depth is moved in. Deep rows give up their indent before their name.
+fn indent(columns: usize, depth: usize) -> usize {
+    let step = if columns >= 40 { 2 } else { 1 };
+    (depth * step).min(columns.saturating_sub(18).max(2))
+}
+
+/// Positions of the columns of the tree.
+const NAME: usize = 0;
+const BAR: usize = 1;
+const FIGURES: usize = 2;
+
+fn tree_table(width: usize) -> TableLayout {
+    let bar = match width {
+        0..=47 => 0,
+        48..=75 => 8,
+        76..WIDE => 10,
+        wide => (wide - 56) / 2 - 10,
+    };
+    let columns = [
+        TableColumn::left(""),
+        TableColumn::left("").fixed(bar),
+        TableColumn::right("extra").from(20, 10),
+        TableColumn::right("slow").from(64, 8).from(WIDE, 9),
+        TableColumn::right("fast").from(76, 8).from(WIDE, 9),
+        TableColumn::right("dev").from(34, 7),
+        TableColumn::right(affected_head(width)).from(64, 7).from(WIDE, 10),
+    ];
+    TableLayout::new(width, 1, 1, &columns)
+}
+
+fn tree_head(canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, app: &App) {
+    table.ruled_head(canvas, y);
+    let search = &app.tree.search;
+    let found = if search.text.is_empty() {
+        String::new()
+    } else {
+        format!(", {} match /{}", search.matches.len(), search.text)
+    };
+    let direction = match app.tree.inverted.as_ref().map(|inverted| inverted.tree.truncated) {
+        None => "",
+        Some(false) => "callees first, ",
+        Some(true) => "callees first, cut, ",
+    };
+    let title = format!(" {direction}by {}{found} ", app.tree.rows.order().name());
+    let (name, bar) = (table.column(NAME), table.column(BAR));
+    canvas.text_in(name.x, y, (name.width + bar.width).saturating_sub(1), &title, StyleScope::Dim);
+}
+
+/// A visible node of the tree.
+struct TreeRow<'a> {
+    app: &'a App,
+    model: &'a Model,
+    node: &'a DiffNode,
+    /// Its part of the whole difference.
+    share: f64,
+    is_marked: bool,
+    here: bool,
+}
+
+impl TreeRow<'_> {
+    /// Draw it; a bar of full length is `widest`.
+    fn draw(&self, canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, widest: f64) {
+        let node = self.node;
+        let slow = self.app.comparison.as_ref().map_or(0, |comparison| comparison.slow.members.len());
+        let scope = Theme::of_difference(node.deviations, self.share);
+        self.name(canvas, table, y);
+        let bar = table.column(BAR);
+        if bar.width > 0 && widest > 0.0 {
+            let (slow, fast) = (node.slow_mean_ns / widest, node.fast_mean_ns / widest);
+            canvas.compared_bar(bar.x, y, bar.width - 1, slow, fast, scope);
+        }
+        let cells = [
+            (figure::extra(node.delta_ns), scope),
+            // One style for the rest of the line: a change of colour costs 20 bytes.
+            (figure::time(node.slow_mean_ns), StyleScope::Dim),
+            (figure::time(node.fast_mean_ns), StyleScope::Dim),
+            (figure::deviations(node.deviations), StyleScope::Dim),
+            (share_of_group(node.slow_affected, slow), StyleScope::Dim),
+        ];
+        table.cells(canvas, y, FIGURES, &cells);
+        if self.is_marked {
+            canvas.text(0, y, "●", StyleScope::Slow3);
+        }
+        if self.here {
+            canvas.mark_line(y);
+        }
+    }
+
+    fn name(&self, canvas: &mut Canvas<'_>, table: &TableLayout, y: usize) {
+        let (node, column) = (self.node, table.column(NAME));
+        let fold = match (node.size > 1, self.app.tree.rows.is_unfolded(node)) {
+            (false, _) => ' ',
+            (true, true) => '▾',
+            (true, false) => '▸',
+        };
+        let indent = indent(column.width, node.depth as usize);
+        canvas.text(column.x + indent, y, &fold.to_string(), StyleScope::Dim);
+        if indent < node.depth as usize {
+            canvas.text(indent, y, "…", StyleScope::Dim);
+        }
+        let room = column.width.saturating_sub(indent + 3);
+        let name = words::frame(self.model, node.context);
+        let style = match self.model.contexts.frame(node.context).kind {
+            _ if self.app.tree.search.is_in(&name) => StyleScope::Match,
+            FrameKind::Thread(_) => StyleScope::Strong,
+            _ if self.here => StyleScope::Strong,
+            _ => StyleScope::Text,
+        };
+        // The end of a long name says more than its beginning: namespaces come first.
+        let long = width(&name) > room && name.contains("::");
+        let name = if long { clip_front(&name, room) } else { Cow::Borrowed(name.as_str()) };
+        canvas.text_in(column.x + 2 + indent, y, room, &name, style);
+    }
+}

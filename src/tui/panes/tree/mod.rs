@@ -1,0 +1,339 @@
+//! The tree pane: the ranked causes, and below them the differential flame tree; folding, following causes, searching.
+
+mod causes;
+mod draw;
+pub mod inverted;
+pub mod state;
+
+use super::{PaneCell, PaneView};
+use crate::base::figure;
+use crate::compare::{Comparison, share_of_group};
+use crate::model::Model;
+use crate::tui::app::{App, JumpOrigin};
+use crate::tui::bookmarks::BookmarkPlace;
+use crate::tui::canvas::Canvas;
+use crate::tui::details::{self, Details, SampleExecution, SampleSearch, cause_node};
+use crate::tui::frame::{DETAILS_FROM, DETAILS_LINES, ScreenFrame, TreeLines, first_shown};
+use crate::tui::layers::details::{DetailsPage, about};
+use crate::tui::layers::page::PageLayer;
+use crate::tui::pane::Pane;
+use crate::tui::search::MatchStep;
+use crate::tui::theme::StyleScope;
+use crate::tui::tree::{TreeItem, ancestry, depth, path_text};
+use crate::tui::widget::page::{StyledLine, plain};
+use crate::view::words;
+use draw::fold_column;
+use inverted::search_again;
+use state::{Cursor, DetailsBeside, MarkedNodes, TreePaneItem};
+use std::sync::Arc;
+
+/// The pane.
+pub struct TreeView;
+
+impl PaneView for TreeView {
+    fn draw(&self, canvas: &mut Canvas<'_>, app: &App) {
+        draw::draw(canvas, app);
+    }
+
+    fn lay_out(&self, app: &App, frame: &mut ScreenFrame) {
+        frame.tree = TreeLines::new(frame.inside(Pane::Tree).height, app.causes().len());
+        frame.tree_details = tree_details(app, frame);
+    }
+
+    fn settle(&self, app: &mut App) {
+        let (causes, rows) = (app.causes().len(), app.tree.rows.visible.len());
+        app.tree.cursor = match app.tree.cursor {
+            Cursor::Cause(i) if causes > 0 => Cursor::Cause(i.min(causes - 1)),
+            Cursor::Cause(_) => Cursor::Row(0),
+            Cursor::Row(_) if rows == 0 && causes > 0 => Cursor::Cause(0),
+            Cursor::Row(i) => Cursor::Row(i.min(rows.saturating_sub(1))),
+        };
+        mark(app);
+        look_beside(app);
+    }
+
+    fn scroll(&self, app: &mut App) {
+        let tree = app.frame.tree;
+        let (causes, rows) = (app.causes().len(), app.tree.rows.visible.len());
+        match app.tree.cursor {
+            Cursor::Cause(i) => app.tree.cause_offset = first_shown(app.tree.cause_offset, i, tree.causes, causes),
+            Cursor::Row(i) => app.tree.offset = first_shown(app.tree.offset, i, tree.rows, rows),
+        }
+        app.tree.offset = app.tree.offset.min(rows.saturating_sub(tree.rows.max(1)));
+    }
+
+    fn shown(&self, app: &App) -> usize {
+        app.frame.tree.rows
+    }
+
+    fn vertical(&self, app: &mut App, by: isize) {
+        app.tree.touched = true;
+        // Causes and rows are one list for the cursor.
+        let causes = app.causes().len();
+        let last = (causes + app.tree.rows.visible.len()).saturating_sub(1);
+        let at = match app.tree.cursor {
+            Cursor::Cause(i) => i,
+            Cursor::Row(i) => causes + i,
+        };
+        let at = at.saturating_add_signed(by).min(last);
+        app.tree.cursor = if at < causes { Cursor::Cause(at) } else { Cursor::Row(at - causes) };
+    }
+
+    /// Fold, or unfold.
+    fn sideways(&self, app: &mut App, by: isize) {
+        if by < 0 { fold(app) } else { self.unfold(app) }
+    }
+
+    /// Follow a cause; fold or unfold a node.
+    fn open(&self, app: &mut App) {
+        if matches!(app.tree.cursor, Cursor::Cause(_)) {
+            return follow_cause(app);
+        }
+        let Some((model, comparison)) = app.shown_tree() else { return };
+        app.tree.touched = true;
+        let Cursor::Row(row) = app.tree.cursor else { return };
+        if let Some(small) = app.tree.small_nodes() {
+            app.tree.cursor = Cursor::Row(app.tree.rows.split(small, &model, &comparison.tree));
+        } else if app.node().is_some_and(|(_, n)| app.tree.rows.is_unfolded(n)) {
+            app.tree.rows.fold(row, &comparison.tree);
+        } else {
+            app.tree.rows.unfold(row, &model, &comparison.tree);
+        }
+    }
+
+    fn click(&self, app: &mut App, PaneCell { line, column, was_in_front }: PaneCell) -> bool {
+        let shape = app.frame.tree;
+        let rows_from = shape.cause_head + shape.causes + shape.tree_head;
+        let cursor = if line >= rows_from {
+            Cursor::Row(app.tree.offset + line - rows_from)
+        } else {
+            match line.checked_sub(shape.cause_head).filter(|i| *i < shape.causes) {
+                Some(i) => Cursor::Cause(app.tree.cause_offset + i),
+                None => return false,
+            }
+        };
+        let item = match cursor {
+            Cursor::Row(row) => app.tree.rows.visible.get(row),
+            Cursor::Cause(_) => None,
+        };
+        if item.is_none() && matches!(cursor, Cursor::Row(_)) {
+            return false;
+        }
+        let width = usize::from(app.frame.inside(Pane::Tree).width);
+        let is_triangle = item.zip(app.shown_tree()).is_some_and(|(item, (_, comparison))| {
+            let at = fold_column(width, depth(item, &comparison.tree) as usize);
+            matches!(item, TreeItem::Node(_)) && (at..at + 2).contains(&column)
+        });
+        app.tree.touched = true;
+        let is_again = std::mem::replace(&mut app.tree.cursor, cursor) == cursor && was_in_front;
+        is_triangle || is_again
+    }
+
+    fn details(&self, app: &App) -> Option<PageLayer> {
+        Some(PageLayer::new(DetailsPage(under_cursor(app, SampleSearch::Done)?)))
+    }
+
+    fn example(&self, app: &App) -> Option<SampleExecution> {
+        under_cursor(app, SampleSearch::Done)?.samples().first().cloned()
+    }
+
+    fn copied(&self, app: &App) -> Option<String> {
+        if let Cursor::Cause(at) = app.tree.cursor {
+            return app.causes().get(at).map(|cause| cause.sentence.clone());
+        }
+        let (_, node) = app.node()?;
+        let slow = app.comparison.as_ref()?.slow.members.len();
+        let (model, _) = app.shown_tree()?;
+        let between = if app.tree.inverted.is_some() { " < " } else { " > " };
+        let path = path_text(&model, node.context).join(between);
+        Some(format!(
+            "{path}: {} (slow {}, fast {}, {} standard deviations, in {} of the slow executions)",
+            figure::extra(node.delta_ns),
+            figure::time(node.slow_mean_ns),
+            figure::time(node.fast_mean_ns),
+            figure::deviations(node.deviations),
+            share_of_group(node.slow_affected, slow)
+        ))
+    }
+
+    fn place(&self, app: &App) -> Option<BookmarkPlace> {
+        path_under_cursor(app).map(|path| BookmarkPlace::Context { path })
+    }
+}
+
+impl TreeView {
+    fn unfold(&self, app: &mut App) {
+        let Some((model, comparison)) = app.shown_tree() else { return };
+        app.tree.touched = true;
+        match app.tree.cursor {
+            // An unfolded node is entered.
+            Cursor::Row(_) if app.node().is_some_and(|(_, n)| n.size > 1 && app.tree.rows.is_unfolded(n)) => {
+                self.vertical(app, 1);
+            }
+            Cursor::Row(_) if app.tree.small_nodes().is_some() => self.open(app),
+            Cursor::Row(row) => app.tree.rows.unfold(row, &model, &comparison.tree),
+            Cursor::Cause(_) => self.open(app),
+        }
+    }
+}
+
+fn fold(app: &mut App) {
+    let (Some((_, comparison)), Cursor::Row(row)) = (app.shown_tree(), app.tree.cursor) else { return };
+    app.tree.touched = true;
+    let unfolded = app.node().is_some_and(|(_, n)| n.size > 1 && app.tree.rows.is_unfolded(n));
+    if unfolded {
+        app.tree.rows.fold(row, &comparison.tree);
+    } else if let Some(parent) = app.tree.rows.parent_row(row, &comparison.tree) {
+        app.tree.cursor = Cursor::Row(parent);
+    }
+}
+
+/// Details of the cause or node under the cursor.
+fn under_cursor(app: &App, search: SampleSearch) -> Option<Details> {
+    let (model, comparison) = app.compared_executions()?;
+    if let Cursor::Cause(at) = app.tree.cursor {
+        return Some(details::of_cause(&model, &comparison, comparison.causes.get(at)?, search));
+    }
+    let (node, _) = app.node()?;
+    Some(match &app.tree.inverted {
+        Some(inverted) => details::of_inverted(&model, &comparison, &inverted.tree, node, search),
+        None => details::of_context(&model, &comparison, node, search),
+    })
+}
+
+/// Look up the details of the item under the cursor of the tree, where the screen may have space for them.
+fn look_beside(app: &mut App) {
+    let (columns, lines) = app.size;
+    let item = match app.tree.cursor {
+        Cursor::Cause(at) => Some(TreePaneItem::Cause(at)),
+        Cursor::Row(_) => app.node().map(|(at, _)| TreePaneItem::Node(at)),
+    };
+    let shown = app.shown_tree().zip(item).filter(|_| columns >= DETAILS_FROM && lines > DETAILS_LINES);
+    let Some(((_, tree), item)) = shown else {
+        app.beside = None;
+        return;
+    };
+    if app.beside.as_ref().is_some_and(|beside| beside.item == item && Arc::ptr_eq(&beside.tree, &tree)) {
+        return;
+    }
+    let found = under_cursor(app, SampleSearch::LeftOut);
+    app.beside = found.map(|details| DetailsBeside { item, tree, details });
+}
+
+/// Mark the nodes of the cause under the cursor: one pass over the tree, when the cause is another one.
+fn mark(app: &mut App) {
+    let Cursor::Cause(at) = app.tree.cursor else { return };
+    if app.tree.marked.cause == Some(at) {
+        return;
+    }
+    let Some(comparison) = &app.comparison else { return };
+    let contexts = comparison.causes.get(at).map_or(&[][..], |cause| &cause.contexts);
+    let nodes = (0_u32..).zip(&comparison.tree.nodes);
+    let marked = nodes.filter(|(_, node)| contexts.binary_search(&node.context).is_ok()).map(|(at, _)| at);
+    app.tree.marked = MarkedNodes { cause: Some(at), nodes: marked.collect() };
+}
+
+/// The details below the rows of the tree, if there is room.
+fn tree_details(app: &App, frame: &ScreenFrame) -> Vec<StyledLine> {
+    let (inside, most) = (frame.inside(Pane::Tree), usize::from(DETAILS_LINES) - 1);
+    let is_shown = frame.panes.iter().any(|shown| shown.pane == Pane::Tree && shown.area.width >= DETAILS_FROM);
+    let left = frame.tree.rows.saturating_sub(app.tree.rows.visible.len());
+    let Some(beside) = app.beside.as_ref().filter(|_| is_shown && left > most + 1) else { return Vec::new() };
+    let mut lines = about(app, &beside.details, usize::from(inside.width).saturating_sub(2));
+    if lines.len() > most {
+        lines.truncate(most - 1);
+        lines.push(plain(StyleScope::Dim, "… i: all"));
+    }
+    lines
+}
+
+/// Go to the node of the cause under the cursor, which is in the tree with callers first.
+fn follow_cause(app: &mut App) {
+    let (Some((model, comparison)), Cursor::Cause(i)) = (app.compared_executions(), app.tree.cursor) else { return };
+    app.tree.touched = true;
+    let Some(cause) = comparison.causes.get(i) else { return };
+    match cause_node(&model, &comparison, cause) {
+        Some(node) => {
+            app.trail.push(JumpOrigin::Cause(i));
+            go_to(app, node, &model, &comparison);
+        }
+        None if cause.kind.is_some() => app.say("this cause has no place in the tree"),
+        None => app.say("this row is the sum of many small differences, which have no single node in the tree"),
+    }
+}
+
+/// Go to a node of the tree with callers first.
+pub fn go_to(app: &mut App, node: u32, model: &Model, comparison: &Comparison) {
+    inverted::leave(app);
+    put_on(app, node, model, comparison);
+}
+
+/// Put the cursor on a node of the tree that is shown.
+fn put_on(app: &mut App, node: u32, model: &Model, comparison: &Comparison) {
+    let row = app.tree.rows.reveal(node, model, &comparison.tree);
+    app.tree.cursor = Cursor::Row(row);
+    app.pane = Pane::Tree;
+}
+
+/// Keep the node under the cursor as the origin of a jump; the way back leads to the tree with callers first alone.
+pub fn remember_node(app: &mut App) {
+    let context = app.node().filter(|_| app.tree.inverted.is_none()).map(|(_, here)| here.context);
+    app.trail.extend(context.map(JumpOrigin::Context));
+}
+
+pub fn reorder(app: &mut App) {
+    let Some((model, comparison)) = app.shown_tree() else { return };
+    let order = app.tree.rows.order().next();
+    app.tree.rows.set_order(order, &model, &comparison.tree);
+    // A new order is read from its top.
+    app.tree.touched = true;
+    (app.tree.cursor, app.tree.offset) = (Cursor::Row(0), 0);
+    search_again(app);
+    app.say(format!("ordered by {}", order.name()));
+}
+
+/// Go to a match of the last search.
+pub fn step_match(app: &mut App, step: MatchStep) {
+    let Some((model, comparison)) = app.shown_tree() else { return };
+    let matches = &app.tree.search.matches;
+    if app.tree.search.text.is_empty() {
+        return app.say("no search yet; /: search");
+    }
+    if matches.is_empty() {
+        let text = format!("no function, call, wait or thread has a name with {:?}", app.tree.search.text);
+        return app.report_failure(&text);
+    }
+    let rows = &app.tree.rows;
+    let here = app.node().map(|(here, _)| here);
+    let preceding = |or_equal: bool| {
+        here.map_or(0, |here| {
+            matches.partition_point(|m| {
+                let order = rows.compare(*m, here, &model, &comparison.tree);
+                order.is_lt() || (or_equal && order.is_eq())
+            })
+        })
+    };
+    let count = matches.len();
+    let at = step.target(preceding(false), preceding(true), count);
+    let node = matches[at];
+    remember_node(app);
+    app.tree.touched = true;
+    put_on(app, node, &model, &comparison);
+    app.say(format!("match {} of {count}", at + 1));
+}
+
+/// The frames from the root to the node under the cursor of the tree pane: a row's, or a cause's.
+fn path_under_cursor(app: &App) -> Option<Vec<String>> {
+    let (model, comparison) = app.compared_executions()?;
+    let node = match app.tree.cursor {
+        Cursor::Cause(at) => cause_node(&model, &comparison, comparison.causes.get(at)?)?,
+        Cursor::Row(_) if app.tree.inverted.is_some() => return None,
+        Cursor::Row(row) => match app.tree.rows.visible.get(row)? {
+            TreeItem::Node(at) => *at,
+            TreeItem::Small(_) => return None,
+        },
+    };
+    let contexts = ancestry(&comparison.tree, node);
+    let frame = |at: &u32| comparison.tree.nodes.get(*at as usize).map(|n| words::frame(&model, n.context));
+    contexts.iter().map(frame).collect()
+}
