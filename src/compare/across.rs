@@ -8,22 +8,14 @@
 //! innermost counts that has four fifths of what is known of the largest; unknown stacks above it go with it. Sums stay
 //! exact: every context is in one part. Cost: linear in the contexts times their depth. ALGORITHMS.md 7.6.
 
+use super::partition::Common;
 use super::partition::{BlamedThread, DifferencePart, PartitionInput, is_below};
 use super::tree::GroupPair;
-use super::words::Parties;
+use super::tree::Parties;
 use crate::base::names::NameId;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::wait_kind::WaitKind;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What a part over several kinds has in common.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Common {
-    /// A function on the execution's own stack, in this context for example.
-    Function(ContextId),
-    /// A thread for which it waits.
-    Thread(BlamedThread),
-}
 
 /// Divisor of the part's difference: a kind counts from there on.
 const LEAST_KIND: i128 = 10;

@@ -5,8 +5,9 @@
 
 use super::Culprit;
 use super::tree::GroupPair;
-use super::words::Parties;
+use super::tree::Parties;
 use crate::base::names::{NameId, fold_digits};
+use crate::event::kernel_thread;
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
 use crate::model::{Model, ThreadInfo, ThreadInfoId};
@@ -91,5 +92,22 @@ fn describe(model: &Model, weights: &BTreeMap<ThreadInfoId, u64>) -> Culprit {
         thread: thread.or_else(collapsed),
         function: None,
         which,
+    }
+}
+
+/// A thread in words, with its program.
+pub(super) fn thread(by: &Culprit) -> String {
+    // Sentences call the kernel's own threads by their purpose.
+    let of_kernel = by.process.as_deref().is_none_or(kernel_thread::is_name);
+    let role = by.thread.as_deref().filter(|_| of_kernel).and_then(kernel_thread::role);
+    let which = by.which.as_ref().map_or_else(String::new, |which| format!(" ({which})"));
+    match (&by.thread, &by.process) {
+        (Some(t), _) if role.is_some() => format!("{} ({t})", role.unwrap_or_default()),
+        // A program's main thread is named after it.
+        (Some(t), Some(p)) if t == p => format!("{p}{which}"),
+        (Some(t), Some(p)) if !p.is_empty() => format!("thread {t} of {p}{which}"),
+        (Some(t), _) => format!("thread {t}"),
+        (None, Some(p)) => p.clone(),
+        (None, None) => "an unknown thread".into(),
     }
 }

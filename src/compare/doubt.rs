@@ -8,8 +8,8 @@
 use super::caveats::by_duration;
 use super::chance::{Rounds, flips};
 use super::dimension::SeparatingDimension;
+use super::evidence::{Evidence, FEWEST_ALIKE};
 use super::tail::CauseTimes;
-use super::verdict::{Evidence, FEWEST_ALIKE};
 use super::{Cause, tail, truth, windows};
 use crate::base::figure;
 use crate::model::context::ContextId;

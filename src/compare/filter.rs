@@ -4,7 +4,7 @@
 //! as integers, so a printed filter selects exactly the executions it was printed for. [`members`](super::members)
 //! evaluates filters over a model. Errors are one line: the thing, the place, the remedy.
 
-use super::times_of_day::TimeOfDay;
+use super::time_of_day::TimeOfDay;
 use crate::base::op::Op;
 use crate::base::statistics::nearest_rank;
 use crate::base::{quantity, spelling};

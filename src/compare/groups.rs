@@ -6,9 +6,9 @@
 use super::failures::{self, Comparable};
 use super::filter::{Filter, Operand, Test};
 use super::members;
-use super::members::SelectError;
 use super::proposal::{self, Proposal};
-use super::times_of_day;
+use super::select_error::SelectError;
+use super::since_begin;
 use super::{CompareError, ComparisonRequest, Group, GroupsOrigin, Spread};
 use crate::base::op::Op;
 use crate::base::statistics::{divide_rounded, nearest_rank};
@@ -70,7 +70,7 @@ pub(super) fn groups(model: &Model, request: &ComparisonRequest) -> Result<Selec
 
 /// The request without times of day: the groups then select the same on every screen.
 fn with_times_since_begin(model: &Model, request: &ComparisonRequest) -> Result<ComparisonRequest, SelectError> {
-    let resolved = |filters| times_of_day::resolved(model, filters);
+    let resolved = |filters| since_begin::resolved(model, filters);
     let (slow, fast, within) = (resolved(&request.slow)?, resolved(&request.fast)?, resolved(&request.within)?);
     Ok(ComparisonRequest { slow, fast, within, by_trace: request.by_trace, per: request.per })
 }

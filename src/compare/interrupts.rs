@@ -13,9 +13,9 @@
 //! linear in the groups' sparse lists. ALGORITHMS.md 7.7.
 
 use super::Cause;
+use super::evidence::Evidence;
 use super::partition::is_below;
 use super::tail::has_unknown_stack;
-use super::verdict::Evidence;
 use crate::model::Model;
 use crate::model::context::ContextId;
 use crate::model::execution::ContextTime;

@@ -4,7 +4,7 @@
 //! sentences that `words.rs` makes. ALGORITHMS.md 5.4 and 7.6.
 
 use super::Culprit;
-use super::words::{Blame, thread};
+use super::culprit::thread;
 use crate::base::demangle::abbreviated;
 
 /// What is known of time besides its kind.
@@ -98,6 +98,19 @@ pub(super) fn stopped(manner: WaitManner, sender: Option<&str>) -> String {
         (WaitManner::Signalled, None) => "stopped by a signal".into(),
         _ => "stopped".into(),
     }
+}
+
+/// The number of threads to blame for a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blame {
+    /// One thread.
+    One,
+    /// One program, mostly one of its threads.
+    Program,
+    /// Several threads.
+    Several,
+    /// No thread is to blame, or it is unknown.
+    NoThread,
 }
 
 /// The thread that ended a stop.

@@ -5,8 +5,8 @@
 //! never changed: each step makes the ordered or filtered list that it needs. Cost: linear in the contexts times their
 //! depth.
 
+use super::kept::Blame;
 use super::partition::{BlamedThread, DifferencePart, PartitionInput};
-use super::words::Blame;
 use crate::base::names::NameId;
 use crate::event::waiting_calls::is_of_file;
 use crate::model::context::{ContextId, FrameKind};

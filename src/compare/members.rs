@@ -4,7 +4,8 @@
 //! or an error of one line. Cost: O(N) for each filter, O(N log N) with a percentile.
 
 use super::filter::{Filter, Operand, Test};
-use super::times_of_day;
+use super::select_error::SelectError;
+use super::since_begin;
 use crate::base::names::NameId;
 use crate::base::op::Op;
 use crate::base::spelling;
@@ -47,39 +48,10 @@ pub fn typical(model: &Model, members: &[ExecutionId], like: ExecutionId) -> Opt
     alike.get(alike.len().saturating_sub(1) / 2).copied()
 }
 
-/// A filter that cannot be evaluated over the executions of a model.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SelectError {
-    /// Both groups are what the other leaves.
-    #[error("filter `{filter}`: each group excludes the other: write a condition for one of them")]
-    BothExclude { filter: String },
-    /// A group excludes itself.
-    #[error("filter `{filter}`: the {group} group cannot exclude itself: name the other group")]
-    ExcludesItself {
-        filter: String,
-        /// `slow` or `fast`.
-        group: &'static str,
-    },
-    /// A time of day, of a recording that has none.
-    #[error(
-        "filter `{filter}`: the clock of this recording counts from the start of the machine, so it has no times of \
-         day: write the time since the first event (`start>1.5s`)"
-    )]
-    NoTimeOfDay { filter: String },
-    /// The executions do not have the metric.
-    #[error("filter `{filter}`: these executions have no {metric}: {remedy}")]
-    NoMetric {
-        filter: String,
-        metric: String,
-        /// Similar metrics, or all.
-        remedy: String,
-    },
-}
-
 /// The executions that pass all filters, ascending; `others` are the filters of the other group, for `group!=`.
 pub fn members(model: &Model, filters: &[Filter], others: &[Filter]) -> Result<Vec<ExecutionId>, SelectError> {
     let mut passes = vec![true; model.executions.len()];
-    for filter in &times_of_day::resolved(model, filters)? {
+    for filter in &since_begin::resolved(model, filters)? {
         if filter.metric == Metric::Group {
             if others.iter().any(|other| other.metric == Metric::Group) {
                 return Err(SelectError::BothExclude { filter: filter.to_string() });

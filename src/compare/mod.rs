@@ -18,6 +18,7 @@ pub mod condition;
 mod culprit;
 mod dimension;
 mod doubt;
+mod evidence;
 mod failures;
 pub mod filter;
 pub mod functions;
@@ -38,9 +39,11 @@ mod proposal;
 pub mod ranks;
 #[cfg(test)]
 pub(crate) mod scenario;
+mod select_error;
 pub mod separation;
+mod since_begin;
 mod tail;
-pub mod times_of_day;
+pub mod time_of_day;
 mod tree;
 pub mod truth;
 mod verdict;
@@ -61,7 +64,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::statistics::divide_rounded;
 use crate::model::Model;
 use filter::Filter;
-use members::SelectError;
+use select_error::SelectError;
 
 /// The reason why two groups cannot be compared, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -133,7 +136,7 @@ pub fn compare(model: &Model, request: &ComparisonRequest, ctx: &Ctx) -> Result<
     };
     ctx.cancel.check()?;
     let sizes = chance::GroupSizes { slow: slow.members.len(), fast: fast.members.len() };
-    let evidence = verdict::Evidence {
+    let evidence = evidence::Evidence {
         groups: &both,
         slow: &slow,
         fast: &fast,

@@ -11,7 +11,6 @@
 //! In: per context, the exact difference of the own times. Out: parts whose sums are exactly that. Cost O(contexts x
 //! depth). ALGORITHMS.md 7.6.
 
-use super::across::Common;
 use super::tree::frame_text;
 use crate::analysis::throttling::is_enforced_in;
 use crate::base::names::fold_digits;
@@ -140,6 +139,15 @@ pub(super) fn main_threads(model: &Model) -> BTreeMap<ContextId, ThreadInfoId> {
         }
     }
     most.into_iter().map(|(context, (_, who))| (context, who)).collect()
+}
+
+/// What a part over several kinds has in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Common {
+    /// A function on the execution's own stack, in this context for example.
+    Function(ContextId),
+    /// A thread for which it waits.
+    Thread(BlamedThread),
 }
 
 /// A part of the difference.

@@ -6,11 +6,11 @@
 //! matter (0.1 % of either group's mean duration).
 
 use super::chance::{self, GroupSizes, MemberValue, Splits};
-use super::words::Parties;
 use super::{DiffNode, DiffTree};
 use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::statistics::{Sums, benjamini_hochberg, welch};
 use crate::model::Model;
+use crate::model::TraceLevel;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::execution::{ContextTime, ExecutionId, InclusiveTimes};
 
@@ -96,6 +96,31 @@ impl GroupSums {
     pub fn deviations(&self, floor: f64) -> Option<f64> {
         let enough = self.fast.n >= 2 && self.slow.n >= 1;
         enough.then(|| self.delta() / self.fast.population_variance().sqrt().max(floor))
+    }
+}
+
+/// Those who run the executions and wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parties {
+    /// Threads of programs.
+    Threads,
+    /// Ranks of MPI runs, with their threads.
+    Ranks,
+}
+
+impl Parties {
+    /// Of a model.
+    pub(super) fn of(model: &Model) -> Parties {
+        let of_runs = !model.traces.is_empty() && model.traces.iter().all(|t| t.level == TraceLevel::MpiRun);
+        if of_runs { Parties::Ranks } else { Parties::Threads }
+    }
+
+    /// One of them.
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Parties::Threads => "thread",
+            Parties::Ranks => "rank",
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! Out: the doubt about it, which the verdict asks for last (`doubt.rs`); and the row as a sentence, which data quality
 //! shows. ALGORITHMS.md 7.7 has the table in words.
 
-use super::verdict::Evidence;
+use super::evidence::Evidence;
 use super::{Cause, interrupts};
 use crate::event::kernel_thread::role;
 use crate::model::Model;

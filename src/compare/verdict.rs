@@ -5,16 +5,15 @@
 //! of the same executions (the A/A control). A dimension precedes the cause where it explains the cause too: if only
 //! large requests wait for the disk, their size is the answer. The groups must not have been chosen by the dimension.
 
-use super::causes::RankedCauses;
 use super::caveats::by_duration;
-use super::chance::{MemberValue, RandomSplits, TimedExecution, is_shifted_as_far};
+use super::chance::{MemberValue, TimedExecution, is_shifted_as_far};
 use super::dimension::{SeparatingDimension, expected, explained, saved_at_usual_frequency};
 use super::doubt::{SIGNIFICANT, doubt, is_place};
+use super::evidence::{Evidence, FEWEST_ALIKE};
 use super::members::values;
-use super::tail::CauseTimes;
-use super::tree::{GroupPair, GroupSide, GroupSums};
+use super::tree::{GroupSide, GroupSums};
 use super::words::{TotalDifference, figures, missing_fact, sentence_case, share_of_group};
-use super::{Basis, Cause, Group, GroupsOrigin, Verdict, windows};
+use super::{Basis, Cause, Verdict, windows};
 use crate::base::figure;
 use crate::model::Model;
 use crate::model::choice::TaskChoice;
@@ -23,26 +22,8 @@ use crate::model::wait_kind::WaitKind;
 
 /// Largest part of the extra time that a dimension may explain: more is an artefact of how values are distributed.
 const MOST_EXPLAINED: f64 = 1.25;
-/// Fewest slow executions whose common property is an answer: fewer of them share some property by chance, and that
-/// they are the threads or processes of one name does not say why these take long.
-pub(super) const FEWEST_ALIKE: usize = 5;
 /// Parts that the sentence of a profile names.
 const PROFILED: u32 = 3;
-
-/// The data of a verdict.
-pub(super) struct Evidence<'a> {
-    pub groups: &'a GroupPair<'a>,
-    pub slow: &'a Group,
-    pub fast: &'a Group,
-    pub origin: GroupsOrigin,
-    pub extra_ns: i64,
-    pub ranked: &'a RankedCauses,
-    /// The time of each execution in the first cause.
-    pub in_first: CauseTimes<'a>,
-    /// Random groups of the same sizes.
-    pub splits: RandomSplits,
-    pub dimensions: &'a [SeparatingDimension],
-}
 
 /// The verdict, with the choice of the task where the user named none.
 pub(super) fn verdict(e: &Evidence<'_>) -> Verdict {

@@ -1,19 +1,20 @@
 //! The words of causes: a time, a kind of waiting, the thread to blame. They are in one place, so that text, JSON and
 //! the interface say the same.
 
-use super::across::Common;
+use super::culprit::thread;
+use super::kept::Blame;
 use super::kept::{
     WaitManner, before_disk, cpu_paused, disk_idle, held_back, kept_from_running, let_go_on, stopped, tcp_timer,
     throttled,
 };
 use super::naming::PartName;
+use super::partition::Common;
 use super::tree::GroupPair;
+use super::tree::Parties;
 use super::{Cause, CausePart, Culprit};
 use crate::base::demangle::abbreviated;
 use crate::base::figure;
-use crate::event::kernel_thread;
 use crate::model::wait_kind::{WITHIN, WaitKind};
-use crate::model::{Model, TraceLevel};
 
 /// A cause as a phrase: `waiting in append_entry for thread journal of ledgerd, which ran expensive_flush`.
 pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
@@ -136,23 +137,6 @@ fn doing(activity: Option<WaitKind>, function: Option<&str>, manner: WaitManner)
     format!(", which {did}")
 }
 
-/// A thread in words, with its program.
-pub(super) fn thread(by: &Culprit) -> String {
-    // Sentences call the kernel's own threads by their purpose.
-    let of_kernel = by.process.as_deref().is_none_or(kernel_thread::is_name);
-    let role = by.thread.as_deref().filter(|_| of_kernel).and_then(kernel_thread::role);
-    let which = by.which.as_ref().map_or_else(String::new, |which| format!(" ({which})"));
-    match (&by.thread, &by.process) {
-        (Some(t), _) if role.is_some() => format!("{} ({t})", role.unwrap_or_default()),
-        // A program's main thread is named after it.
-        (Some(t), Some(p)) if t == p => format!("{p}{which}"),
-        (Some(t), Some(p)) if !p.is_empty() => format!("thread {t} of {p}{which}"),
-        (Some(t), _) => format!("thread {t}"),
-        (None, Some(p)) => p.clone(),
-        (None, None) => "an unknown thread".into(),
-    }
-}
-
 /// A rank in words, or the ranks of a role: `rank 2 thread 1`, `ranks with few partners`.
 fn rank(by: &Culprit) -> String {
     match (by.thread.as_deref(), &by.process) {
@@ -162,44 +146,6 @@ fn rank(by: &Culprit) -> String {
         (None, Some(process)) => process.clone(),
         (None, None) => "an unknown rank".into(),
     }
-}
-
-/// Those who run the executions and wait for each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Parties {
-    /// Threads of programs.
-    Threads,
-    /// Ranks of MPI runs, with their threads.
-    Ranks,
-}
-
-impl Parties {
-    /// Of a model.
-    pub(super) fn of(model: &Model) -> Parties {
-        let of_runs = !model.traces.is_empty() && model.traces.iter().all(|t| t.level == TraceLevel::MpiRun);
-        if of_runs { Parties::Ranks } else { Parties::Threads }
-    }
-
-    /// One of them.
-    fn noun(self) -> &'static str {
-        match self {
-            Parties::Threads => "thread",
-            Parties::Ranks => "rank",
-        }
-    }
-}
-
-/// The number of threads to blame for a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Blame {
-    /// One thread.
-    One,
-    /// One program, mostly one of its threads.
-    Program,
-    /// Several threads.
-    Several,
-    /// No thread is to blame, or it is unknown.
-    NoThread,
 }
 
 /// Executions in a group below which no share is printed.

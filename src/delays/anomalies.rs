@@ -3,8 +3,9 @@
 //! In: mined patterns, the executions of a kernel recording, and settings. Out: [`Anomalies`]. Fast enough to be asked
 //! at each change of a setting.
 
-use super::mining::MinedExecutions;
+use super::mined_executions::MinedExecutions;
 use super::propagation;
+use super::propagation::what;
 use super::root_causes;
 use super::unexplained;
 use crate::analysis::offsets::StreamClock;
@@ -14,7 +15,7 @@ use crate::analysis::patterns::{Lateness, PatternAnalysis, Treatment};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::time::{Span, Timestamp};
 use crate::delays::routes;
-use crate::event::operation::{OperationPlace, Operations, Sequence};
+use crate::event::operation::{Operations, Sequence};
 use crate::explain::idle::IdleWaits;
 use crate::explain::{timelines, waiting};
 use crate::model::Model;
@@ -218,11 +219,4 @@ fn anomaly(mined: &PatternAnalysis, lateness: &Lateness, measured: &[PatternId],
         execution: None,
         responsible: responsible.collect(),
     }
-}
-
-/// The name of an event: `MPI_Recv`, or `after MPI_Recv` for a gap.
-pub(super) fn what(operations: &Operations, stream: u32, event: u32) -> String {
-    let operation = operations.get(OperationPlace { stream, operation: event / 2 });
-    let name = operation.map_or("", |o| operations.names.get(o.symbol));
-    if event % 2 == 1 { format!("after {name}") } else { name.to_owned() }
 }

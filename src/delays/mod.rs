@@ -6,6 +6,7 @@
 pub mod anomalies;
 pub mod chains;
 mod delayed;
+pub mod mined_executions;
 pub mod mining;
 mod propagation;
 mod root_causes;

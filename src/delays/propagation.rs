@@ -1,12 +1,12 @@
 //! Propagation paths: from the event that caused a delay to the last event that waited for it.
 
-use super::anomalies::what;
 use crate::analysis::patterns::late::ResponsibleEvent;
 use crate::analysis::patterns::spread::DelayNode;
 use crate::analysis::patterns::triggers::Triggers;
 use crate::analysis::patterns::{Lateness, PatternAnalysis};
 use crate::base::time::{Ns, Span};
 use crate::event::operation::OperationPlace;
+use crate::event::operation::Operations;
 use crate::model::carrier::Carrier;
 use crate::model::event_kind::EventKind;
 use crate::model::propagation::{Noise, PropagationPath, PropagationStep};
@@ -209,4 +209,11 @@ fn step(
         },
         route: None,
     }
+}
+
+/// The name of an event: `MPI_Recv`, or `after MPI_Recv` for a gap.
+pub(super) fn what(operations: &Operations, stream: u32, event: u32) -> String {
+    let operation = operations.get(OperationPlace { stream, operation: event / 2 });
+    let name = operation.map_or("", |o| operations.names.get(o.symbol));
+    if event % 2 == 1 { format!("after {name}") } else { name.to_owned() }
 }

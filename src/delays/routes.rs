@@ -6,7 +6,7 @@
 //! step, whose cost counts where no delay covers its time. Cost: linear in the operations of the iterations and the
 //! steps of all paths. ALGORITHMS.md 9.8.
 
-use super::mining::MinedExecutions;
+use super::mined_executions::MinedExecutions;
 use super::wait_links::ChainPart;
 use crate::analysis::patterns::routes::{Difference, RouteOccurrence};
 use crate::analysis::patterns::{PatternAnalysis, routes};
