@@ -316,7 +316,8 @@ pub mod reading {
         pub use crate::reading::sources::HostName;
     }
     pub mod tasks {
-        pub use crate::reading::tasks::{EventSignature, PayloadField, discover, parse};
+        pub use crate::reading::signature::{EventSignature, PayloadField};
+        pub use crate::reading::tasks::{discover, parse};
     }
 }
 pub mod record {

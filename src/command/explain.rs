@@ -9,8 +9,8 @@ use crate::confinement::Files;
 use crate::input::Argument;
 use crate::options::{GroupOptions, InputOptions};
 use crate::session::{Session, UsageError};
+use crate::view::page::{Glyphs, Page};
 use crate::view::stderr::say;
-use crate::view::text::{Glyphs, Page};
 use crate::view::{json, text};
 use clap::Args;
 

@@ -31,8 +31,7 @@ use crate::base::memory::{self, Limit, MemoryError};
 use crate::base::notice::Notices;
 #[cfg(test)]
 use crate::base::sandbox::Rules;
-use crate::base::temporary;
-use crate::base::{clean, sandbox};
+use crate::base::{clean, sandbox, temporary};
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::confinement::{self, Files};
 use crate::input::{self, Argument};

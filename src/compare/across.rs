@@ -8,10 +8,8 @@
 //! innermost counts that has four fifths of what is known of the largest; unknown stacks above it go with it. Sums stay
 //! exact: every context is in one part. Cost: linear in the contexts times their depth. ALGORITHMS.md 7.6.
 
-use super::partition::Common;
-use super::partition::{BlamedThread, DifferencePart, PartitionInput, is_below};
-use super::tree::GroupPair;
-use super::tree::Parties;
+use super::partition::{BlamedThread, Common, DifferencePart, PartitionInput, is_below};
+use super::tree::{GroupPair, Parties};
 use crate::base::names::NameId;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::wait_kind::WaitKind;

@@ -4,8 +4,7 @@
 //! frames.
 
 use super::Culprit;
-use super::tree::GroupPair;
-use super::tree::Parties;
+use super::tree::{GroupPair, Parties};
 use crate::base::names::{NameId, fold_digits};
 use crate::event::kernel_thread;
 use crate::model::context::ContextId;

@@ -9,13 +9,10 @@
 
 use super::Culprit;
 use super::culprit::{has_namesake, other_thread, own_thread};
-use super::kept::Blame;
-use super::kept::{KeptBy, KeptFromRunning, WaitManner};
+use super::kept::{Blame, KeptBy, KeptFromRunning, WaitManner};
 use super::leaves::{CommonFunction, Functions, Leaf, Leaves};
-use super::partition::Common;
-use super::partition::{DifferencePart, PartitionInput, is_kernel_thread};
-use super::tree::GroupPair;
-use super::tree::Parties;
+use super::partition::{Common, DifferencePart, PartitionInput, is_kernel_thread};
+use super::tree::{GroupPair, Parties};
 use crate::base::names::NameId;
 use crate::event::kernel_thread::role;
 use crate::event::waiting_calls::is_sleep;

@@ -9,10 +9,9 @@ use super::chance::{self, GroupSizes, MemberValue, Splits};
 use super::{DiffNode, DiffTree};
 use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::statistics::{Sums, benjamini_hochberg, welch};
-use crate::model::Model;
-use crate::model::TraceLevel;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::execution::{ContextTime, ExecutionId, InclusiveTimes};
+use crate::model::{Model, TraceLevel};
 
 /// Executions in the smaller group, and executions that have the tested context, from which Welch's test applies.
 const WELCH_FROM: u64 = 8;

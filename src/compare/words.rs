@@ -2,15 +2,13 @@
 //! the interface say the same.
 
 use super::culprit::thread;
-use super::kept::Blame;
 use super::kept::{
-    WaitManner, before_disk, cpu_paused, disk_idle, held_back, kept_from_running, let_go_on, stopped, tcp_timer,
+    Blame, WaitManner, before_disk, cpu_paused, disk_idle, held_back, kept_from_running, let_go_on, stopped, tcp_timer,
     throttled,
 };
 use super::naming::PartName;
 use super::partition::Common;
-use super::tree::GroupPair;
-use super::tree::Parties;
+use super::tree::{GroupPair, Parties};
 use super::{Cause, CausePart, Culprit};
 use crate::base::demangle::abbreviated;
 use crate::base::figure;

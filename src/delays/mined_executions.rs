@@ -3,10 +3,8 @@
 use super::delayed::Delayed;
 use super::wait_links::Reference;
 use crate::analysis::patterns::Treatment;
-use crate::base::time::Ns;
-use crate::base::time::Span;
-use crate::explain::contribution::Contributions;
-use crate::explain::contribution::overlap;
+use crate::base::time::{Ns, Span};
+use crate::explain::contribution::{Contributions, overlap};
 use crate::model::Model;
 use crate::model::anomalies::StreamInfo;
 use crate::model::context::ContextId;

@@ -40,5 +40,6 @@ pub mod strips {
     pub use crate::view::strips::{StripContent, json, lines};
 }
 pub mod text {
-    pub use crate::view::text::{Glyphs, Page, explain};
+    pub use crate::view::page::{Glyphs, Page};
+    pub use crate::view::text::explain;
 }

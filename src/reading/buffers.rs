@@ -12,12 +12,12 @@ use super::batch::Batch;
 use super::bind::{Binder, Binding};
 use super::chunks::{Chunk, ChunkTarget, PacketRange, balanced, cut_by};
 use super::cuts::LARGER_BY;
+use super::density::EventDensity;
 use super::engine::EngineOptions;
 use super::packet_times::PacketTimes;
 use super::sources::BoundTraces;
 use crate::base::ctx::{Cancel, Ctx};
 use crate::base::time::Timestamp;
-use crate::event::kind::Event;
 use crate::input::record::StreamId;
 use crate::input::trace::Trace;
 use foldhash::HashMap;
@@ -34,35 +34,6 @@ const MOST_SAMPLED: usize = 4;
 const LONGEST_SAMPLE: u64 = 1 << 20;
 /// Bytes of a chunk, at least: smaller ones take more time than they save memory.
 const LEAST_CHUNK: u64 = 64 << 10;
-
-/// Bytes of events for each 1,024 bytes of trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct EventDensity(u64);
-
-impl EventDensity {
-    /// More than in any recording that we know: the events of a tracer with one word of payload.
-    const DENSEST: EventDensity = EventDensity(4 << 10);
-
-    /// Of a sample, with a quarter more for parts of the recording that have more events.
-    fn of(events: u64, bytes: u64) -> EventDensity {
-        EventDensity((events * size_of::<Event>() as u64 * 1280 / bytes.max(1)).clamp(64, EventDensity::DENSEST.0))
-    }
-
-    /// Bytes of the events in so many bytes of trace.
-    fn decoded(self, bytes: u64) -> u64 {
-        bytes.saturating_mul(self.0) >> 10
-    }
-
-    /// Events in so many bytes of trace, at most.
-    pub fn events(self, bytes: u64) -> usize {
-        self.decoded(bytes) as usize / size_of::<Event>()
-    }
-
-    /// Bytes of trace whose events take so many.
-    fn encoded(self, bytes: u64) -> u64 {
-        (bytes << 10) / self.0
-    }
-}
 
 /// The traces of a schema.
 #[derive(Clone, Copy, Debug)]
@@ -170,6 +141,7 @@ impl BoundTraces {
 mod tests {
     use super::*;
     use crate::base::budget::Budget;
+    use crate::event::kind::Event;
     use crate::input::{self, Argument, Opened, Source};
 
     #[test]

@@ -7,7 +7,7 @@
 //! A record belongs to the chunk that holds its time, so records of equal times are never separated. The chunk in which
 //! a packet ends reports the errors in it. No result may depend on where the cuts are. ALGORITHMS.md 10.1.
 
-use super::cuts::{TimedPacket, cuts};
+use super::cuts::{Bounds, TimedPacket, cuts};
 use super::packet_times::{PacketPlace, PacketTimes};
 use crate::base::ctx::Cancel;
 use crate::base::notice::{Notice, Notices};
@@ -65,28 +65,6 @@ const CHUNKS_PER_SHARE: u64 = 2;
 /// Least and most bytes of a balanced chunk.
 const LEAST: u64 = 1 << 20;
 const MOST: u64 = 32 << 20;
-
-/// Times that bound the records of a packet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    pub begin: Timestamp,
-    pub end: Timestamp,
-}
-
-impl Bounds {
-    const NONE: Bounds = Bounds { begin: Timestamp::MIN, end: Timestamp::MAX };
-
-    /// The times that a packet names; `None` where it names none. A packet that ends before it begins has them swapped.
-    pub fn of(trace: &Trace, stream: usize, packet: usize) -> Option<Bounds> {
-        let packet = trace.streams().get(stream)?.packets.get(packet)?;
-        let (begin, end) = (packet.begin?, packet.end?);
-        Some(Bounds { begin: begin.min(end), end: begin.max(end) })
-    }
-
-    fn clamp(self, time: Timestamp) -> Timestamp {
-        time.min(self.end).max(self.begin)
-    }
-}
 
 /// The times to cut at. Traces with packets that do not name their times are not cut.
 fn cuts_of(traces: &[&Trace], times: &PacketTimes, target: ChunkTarget, workers: usize) -> Vec<Timestamp> {

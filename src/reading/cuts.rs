@@ -7,7 +7,6 @@
 //! chunks so; else between begins. What a packet costs that is cut again and again bounds that: each of its chunks
 //! reads its headers up to there. Cost: a sort of the packets' begins and ends.
 
-use super::chunks::Bounds;
 use crate::base::time::Timestamp;
 use crate::input::trace::Trace;
 
@@ -17,6 +16,28 @@ pub(super) const LARGER_BY: u64 = 8;
 const MOST_PARTS: u64 = 16;
 /// Fractions of a byte, in bits.
 const FRACTION: u32 = 40;
+
+/// Times that bound the records of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub begin: Timestamp,
+    pub end: Timestamp,
+}
+
+impl Bounds {
+    pub const NONE: Bounds = Bounds { begin: Timestamp::MIN, end: Timestamp::MAX };
+
+    /// The times that a packet names; `None` where it names none. A packet that ends before it begins has them swapped.
+    pub fn of(trace: &Trace, stream: usize, packet: usize) -> Option<Bounds> {
+        let packet = trace.streams().get(stream)?.packets.get(packet)?;
+        let (begin, end) = (packet.begin?, packet.end?);
+        Some(Bounds { begin: begin.min(end), end: begin.max(end) })
+    }
+
+    pub fn clamp(self, time: Timestamp) -> Timestamp {
+        time.min(self.end).max(self.begin)
+    }
+}
 
 /// Times and bytes of a packet, or of a part of one.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@
 //! format ("Tasks declared in a file"); ALGORITHMS.md section 6.1.
 
 use super::delimiter_names;
-use super::tasks::EventSignature;
+use super::signature::EventSignature;
 use crate::base::op::Op;
 use crate::event::derived::{Derived, WaitIterations};
 use crate::event::task::{Condition, Delimiter, Literal, Pairing, TaskDefinition};
@@ -341,7 +341,7 @@ fn condition(text: &str) -> Result<Condition, DeclaredErrorKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reading::tasks::PayloadField;
+    use crate::reading::signature::PayloadField;
 
     fn classes() -> Vec<Arc<EventSignature>> {
         let class = |name: &str, fields: &[(&str, bool)]| {

@@ -8,8 +8,8 @@
 
 use super::classes::CallSide;
 use super::dialect;
+use super::signature::EventSignature;
 use super::syscalls;
-use super::tasks::EventSignature;
 use std::sync::Arc;
 
 /// Beginnings of the names of system calls' events that are no names in a recording of their tracer, and what they are
@@ -70,7 +70,7 @@ pub(super) fn numbered_side(class: &str) -> Option<CallSide> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reading::tasks::PayloadField;
+    use crate::reading::signature::PayloadField;
 
     fn class(name: &str, kernel: bool) -> Arc<EventSignature> {
         let fields = vec![PayloadField { name: NUMBER.to_owned(), is_integer: true }];

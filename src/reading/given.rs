@@ -4,10 +4,13 @@
 //! names of any recorder ([`delimiter_names`]); each pairs on its thread, or by a number that both have. ALGORITHMS.md
 //! 6.1.
 
+use super::classes;
+use super::classes::CallSide;
 use super::delimiter_names;
-use super::tasks::{EventSignature, bare};
+use super::signature::EventSignature;
+use crate::base::op::Op;
 use crate::base::spelling;
-use crate::event::task::{Delimiter, Pairing, TaskDefinition};
+use crate::event::task::{Condition, Delimiter, Literal, Pairing, TaskDefinition};
 use std::sync::Arc;
 
 /// The task that a text of this form declares.
@@ -54,4 +57,11 @@ pub(super) fn parse(typed: &str, classes: &[Arc<EventSignature>]) -> Result<Task
         nest: false,
         process: None,
     })
+}
+
+/// A delimiter that pairs on the thread. The exit of a failed system call begins nothing.
+pub(super) fn bare(event: &str) -> Delimiter {
+    let exit = classes::call(event).is_some_and(|e| e.side == CallSide::Exit);
+    let succeeds = Condition { field: "ret".to_owned(), op: Op::AtLeast, value: Literal::Number(0) };
+    Delimiter { event: event.to_owned(), key: Vec::new(), conditions: exit.then_some(succeeds).into_iter().collect() }
 }

@@ -8,47 +8,14 @@
 //! timers) come last: they run inside the thread that they interrupt, so users rarely ask about them.
 
 use super::classes::{self, CallSide, SystemCallEvent};
+use super::given::bare;
+use super::signature::EventSignature;
 use super::{delimiter_names, given};
-use crate::base::op::Op;
 use crate::base::spelling;
 use crate::event::derived::{self, Derived};
-use crate::event::task::{Condition, Delimiter, Literal, Pairing, TaskDefinition};
-use crate::input::stream::SimpleField;
-use crate::input::tracepoint::PROBED;
+use crate::event::task::{Delimiter, Pairing, TaskDefinition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// A record class as discovery sees it: names and fields.
-#[derive(Clone, Debug)]
-pub struct EventSignature {
-    /// Event name as tasks use it: LTTng's where LTTng has the same event.
-    pub name: String,
-    /// The name that its recorder shows.
-    pub shown: String,
-    /// Recorded by the kernel tracer.
-    pub kernel: bool,
-    /// Direct payload members that are integers or texts.
-    pub fields: Vec<PayloadField>,
-    /// Which of [`CONTEXTS`] its events carry.
-    pub contexts: Vec<String>,
-}
-
-/// A member of the payload.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PayloadField {
-    pub name: String,
-    /// True for an integer, false for a text.
-    pub is_integer: bool,
-}
-
-impl From<SimpleField<'_>> for PayloadField {
-    fn from(field: SimpleField<'_>) -> Self {
-        PayloadField { name: field.name.to_owned(), is_integer: field.is_integer }
-    }
-}
-
-/// Contexts by which executions may be paired and chosen.
-pub const CONTEXTS: [&str; 8] = ["tid", "pid", "ppid", "vtid", "vpid", "procname", "pthread_id", "prio"];
 
 /// Providers of the events of functions (entry and exit); the second writes no address at exits.
 const PROVIDERS: [&str; 2] = ["lttng_ust_cyg_profile", "lttng_ust_cyg_profile_fast"];
@@ -58,41 +25,8 @@ const PROVIDERS: [&str; 2] = ["lttng_ust_cyg_profile", "lttng_ust_cyg_profile_fa
 const PAIRS: [(&str, &str); 6] =
     [("begin", "end"), ("start", "end"), ("start", "stop"), ("enter", "leave"), ("entry", "exit"), ("", "__return")];
 
-/// The events of text that programs wrote into `trace_marker`.
-pub(super) const MARKERS: &str = "trace_marker:";
-
-/// The events of spans that programs recorded themselves, in whatever file.
-const SPANS: &str = "span:";
-
 /// Text fields that name the type of an execution, best first.
 const KIND_FIELDS: [&str; 6] = ["type", "kind", "operation", "op", "method", "name"];
-
-impl EventSignature {
-    /// True for the events of a probe that a user placed on a function.
-    pub fn is_probe(&self) -> bool {
-        self.fields.iter().any(|field| PROBED.contains(&field.name.as_str()))
-    }
-
-    /// True for events that the user placed in a program, although the kernel's tracer recorded them.
-    pub fn is_placed(&self) -> bool {
-        self.is_probe() || [MARKERS, SPANS].iter().any(|group| self.name.starts_with(group))
-    }
-
-    pub(super) fn has_integer(&self, name: &str) -> bool {
-        self.fields.iter().any(|field| field.is_integer && field.name == name)
-    }
-
-    fn has_text(&self, name: &str) -> bool {
-        self.fields.iter().any(|field| !field.is_integer && field.name == name)
-    }
-}
-
-/// A delimiter that pairs on the thread. The exit of a failed system call begins nothing.
-pub(super) fn bare(event: &str) -> Delimiter {
-    let exit = classes::call(event).is_some_and(|e| e.side == CallSide::Exit);
-    let succeeds = Condition { field: "ret".to_owned(), op: Op::AtLeast, value: Literal::Number(0) };
-    Delimiter { event: event.to_owned(), key: Vec::new(), conditions: exit.then_some(succeeds).into_iter().collect() }
-}
 
 fn keyed(event: &str, key: &str) -> Delimiter {
     Delimiter { key: vec![key.to_owned()], ..bare(event) }
@@ -332,6 +266,7 @@ fn nearest(typed: &str, found: &[TaskDefinition]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reading::signature::PayloadField;
 
     fn class(name: &str, kernel: bool, fields: &[(&str, bool)]) -> Arc<EventSignature> {
         let field =

@@ -7,7 +7,7 @@
 use super::bind::is_kernel;
 use super::dialect;
 use super::recorded::RecordEstimates;
-use super::tasks;
+use super::signature;
 use crate::advice::topic::{TOPICS, lttng_name};
 use crate::input::record::{ClassId, Scope};
 use crate::input::stream::Class;
@@ -99,7 +99,9 @@ fn add_event(recorded: &mut Recorded, trace: &Trace, id: ClassId, class: &Class)
     let is_event = match recorded.recorder {
         TraceRecorder::Perf => !class.name.starts_with("perf:") && class.name.contains(':'),
         TraceRecorder::Lttng => !class.name.starts_with("lttng_"),
-        TraceRecorder::TraceCmd => !OF_FTRACE.contains(&class.name.as_str()) && !class.name.starts_with(tasks::MARKERS),
+        TraceRecorder::TraceCmd => {
+            !OF_FTRACE.contains(&class.name.as_str()) && !class.name.starts_with(signature::MARKERS)
+        }
         // The names of their other events are no options.
         _ => false,
     };

@@ -4,7 +4,7 @@
 //! all, and with every event they fill the buffers. So the functions of programs are unknown, and a note says so.
 
 use super::Recorder;
-use super::plan::{RecorderCommands, RecorderInput, filter, path_text};
+use super::recorder_commands::{RecorderCommands, RecorderInput, filter, path_text};
 use crate::advice::topic::TOPICS;
 use crate::model::recorded::{ESSENTIAL, SYSTEM_CALLS};
 

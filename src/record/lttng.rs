@@ -5,8 +5,8 @@
 //! the programs are recorded.
 
 use super::Recorder;
-use super::plan::{RecorderCommands, RecorderInput, path_text};
 use super::processes::with_descendants;
+use super::recorder_commands::{RecorderCommands, RecorderInput, path_text};
 use crate::advice::topic::{TOPICS, is_lttng_event, lttng_name};
 
 /// Events that carry call stacks.

@@ -24,6 +24,7 @@ mod lttng;
 mod perf;
 pub mod plan;
 mod processes;
+mod recorder_commands;
 pub mod script;
 pub mod shell;
 mod trigger;

@@ -5,7 +5,7 @@
 //! events call chains would cost buffer space and answer no question.
 
 use super::capabilities::Capabilities;
-use super::plan::{Probe, RecorderCommands, RecorderInput, filter, path_text};
+use super::recorder_commands::{Probe, RecorderCommands, RecorderInput, filter, path_text};
 use super::shell::ShellCommand;
 use super::{CallGraph, Recorder};
 use crate::advice::topic::TOPICS;

@@ -5,7 +5,7 @@
 
 use super::capabilities::Capabilities;
 use super::leftovers::GROUP;
-use super::processes::thread_conditions;
+use super::recorder_commands::{Probe, RecorderCommands, RecorderInput, path_text};
 use super::shell::ShellCommand;
 use super::{CallGraph, EndTrigger, RecordError, Recorder, RecordingRequest, ftrace, lttng, perf};
 use crate::advice::topic::TOPICS;
@@ -48,40 +48,6 @@ pub struct RecordingPlan {
     pub duration: Option<Duration>,
     /// Prints the calls of probed functions while a command runs that is appended to it; `None` if they are not needed.
     pub printer: Option<ShellCommand>,
-}
-
-/// The part of a plan that the module of one recorder writes.
-pub(super) struct RecorderCommands {
-    pub prepare: Vec<ShellCommand>,
-    pub record: Option<ShellCommand>,
-    pub finish: Vec<ShellCommand>,
-    /// The name of the trace in the folder; empty if it is the folder.
-    pub trace: &'static str,
-    pub notes: Vec<String>,
-}
-
-/// A function whose calls are recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Probe {
-    pub file: PathBuf,
-    pub function: String,
-}
-
-/// Everything from which the module of a recorder writes its commands.
-pub(super) struct RecorderInput<'a> {
-    pub host: &'a Capabilities,
-    pub request: &'a RecordingRequest,
-    /// The folder as the commands see it: empty where they run in it.
-    pub folder: &'a Path,
-    /// The folder as the user named it, or its absolute path where the commands run in it.
-    pub output: &'a Path,
-    pub probes: &'a [Probe],
-    /// The name of the session and of its probes; no other current recording has it.
-    pub name: String,
-    /// Bytes of buffer per CPU, a power of two.
-    pub buffer: u64,
-    /// See [`RecordingPlan::control`].
-    pub control: Option<PathBuf>,
 }
 
 /// The reason why a recorder cannot record on this machine, with the remedy; `None` if it can.
@@ -363,16 +329,4 @@ fn program(request: &RecordingRequest) -> Option<PathBuf> {
     }
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(command)).find(|file| file.is_file())
-}
-
-/// The condition on the running thread in the kernel's filter language; `None` if all threads are recorded.
-pub(super) fn filter(request: &RecordingRequest) -> Option<String> {
-    let names = request.comms.iter().map(|name| format!("comm == \"{name}\""));
-    let all: Vec<String> = thread_conditions(&request.pids).into_iter().chain(names).collect();
-    (!all.is_empty()).then(|| all.join(" || "))
-}
-
-/// A path as a word of a command line.
-pub(super) fn path_text(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
 }

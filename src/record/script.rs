@@ -3,7 +3,8 @@
 //! The script that is run says each command (`+ `) and each that fails while it finishes (`! `) in the log. It leaves
 //! the folder to its caller, who reaches it by a descriptor; all its paths are relative to that folder.
 
-use super::plan::{KERNEL_SYMBOLS, RecordingPlan, path_text};
+use super::plan::{KERNEL_SYMBOLS, RecordingPlan};
+use super::recorder_commands::path_text;
 use super::shell::{ShellCommand, quoted};
 use std::fmt::Write;
 

@@ -5,8 +5,8 @@ use crate::event::task::TaskDefinition;
 use crate::input::record::{ClassId, Scope};
 use crate::input::{self, Source};
 use crate::reading::bind::is_kernel;
-use crate::reading::declared;
-use crate::reading::tasks::{self, EventSignature, PayloadField};
+use crate::reading::signature::{self, EventSignature, PayloadField};
+use crate::reading::{declared, tasks};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -107,7 +107,11 @@ fn signatures(source: &Source) -> Vec<EventSignature> {
         shown: class.name.clone(),
         kernel,
         fields: fields(ClassId::at(i)),
-        contexts: tasks::CONTEXTS.iter().filter(|c| has_context(ClassId::at(i), c)).map(|c| (*c).to_owned()).collect(),
+        contexts: signature::CONTEXTS
+            .iter()
+            .filter(|c| has_context(ClassId::at(i), c))
+            .map(|c| (*c).to_owned())
+            .collect(),
     };
     source.trace.classes().iter().enumerate().map(signature).collect()
 }

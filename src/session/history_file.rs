@@ -16,7 +16,7 @@ use crate::model::recorded::{Recorded, StackKind};
 use crate::model::recorder::TraceRecorder;
 use crate::model::usage::{CpuTotals, CpuUse, IoUse, Moved, ThreadUse};
 use crate::model::{TraceInfo, TraceLevel};
-use crate::reading::tasks::{EventSignature, PayloadField};
+use crate::reading::signature::{EventSignature, PayloadField};
 use crate::saved::states::SectionName;
 
 /// [`KeptRecording`].

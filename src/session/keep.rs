@@ -138,6 +138,6 @@ fn kept_symbols(pass: &KernelPass, known: &SymbolCache, places: &SymbolPaths, ct
     let resolver = StackResolver::new(timeline, &tables.spaces, places, known);
     resolver.resolve(&wanted, &mut Names::default(), &mut Notices::default(), ctx)?;
     let mut about_kernel = Notices::default();
-    let kernel = symbols::kernel::kernel_symbols(places, &mut about_kernel);
+    let kernel = symbols::files::kernel_symbols(places, &mut about_kernel);
     Ok(kept::write(known, kernel.as_ref(), &about_kernel, timeline.stacks()))
 }

@@ -317,7 +317,7 @@ impl Traces {
         ctx: &Ctx,
     ) -> anyhow::Result<KernelPass> {
         if !timeline.wake_stacks().is_empty()
-            && let Some(symbols) = symbols::kernel::kernel_symbols(places, &mut Notices::default())
+            && let Some(symbols) = symbols::files::kernel_symbols(places, &mut Notices::default())
         {
             wakers::relabel(&mut timeline, &symbols, &mut notices);
         }

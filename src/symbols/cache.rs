@@ -10,15 +10,13 @@
 use super::FileKey;
 use super::compiled::CompiledCode;
 use super::elf::{AddressBase, SymbolsAt};
-use super::files::{SymbolFile, SymbolPaths};
 use super::kernel::KernelSymbols;
 use super::proof::MappedExtent;
 use super::sections::UnpackedSections;
 use crate::base::names::NameId;
-use crate::base::time::Timestamp;
 use foldhash::HashMap;
-use std::collections::BTreeSet;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A [`FileKey`] that outlives the resolver.
@@ -38,6 +36,27 @@ fn key(file: FileKey<'_>) -> KnownFile {
 
 /// Bytes of unpacked sections that a cache keeps.
 const KEPT: usize = 64 << 20;
+
+/// The result of the search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SymbolFile {
+    /// The file, with its separate debug file where it has one.
+    File {
+        /// The file itself, or its debug file where only that was found.
+        main: PathBuf,
+        /// Its separate debug file.
+        debug: Option<PathBuf>,
+        /// It is known to be the one that was traced.
+        proved: bool,
+    },
+    /// In the user's folders there is a file of that name with another build id, or with another size where none was
+    /// recorded.
+    Mismatch(PathBuf),
+    /// At the recorded path there is a file of which nothing proves that it is the one that was traced.
+    Unproved(PathBuf),
+    /// No file was found.
+    Missing,
+}
 
 /// A file and its symbols.
 #[derive(Clone, Debug)]
@@ -115,30 +134,15 @@ impl SymbolCache {
         }
     }
 
-    /// The code that a process compiled; looked up once.
-    pub(super) fn compiled(&self, pid: i32, symbol_paths: &SymbolPaths) -> KnownCode {
+    /// The code that a process compiled; found by `find` once.
+    pub(super) fn compiled(&self, pid: i32, find: impl FnOnce() -> KnownCode) -> KnownCode {
         let mut all = locked(&self.compiled);
         match self.lookup {
-            Lookup::Files => all
-                .entry(pid)
-                .or_insert_with(|| {
-                    let (code, unread) = CompiledCode::find(pid, symbol_paths);
-                    KnownCode { code: Arc::new(code), unread }
-                })
-                .clone(),
+            Lookup::Files => all.entry(pid).or_insert_with(find).clone(),
             Lookup::Kept => all.get(&pid).cloned().unwrap_or_default(),
         }
     }
-
-    /// By process the times at which other code took the place of some.
-    pub(super) fn code_changes(&self, pids: &BTreeSet<i32>, symbol_paths: &SymbolPaths) -> CodeChanges {
-        let changes = |pid: &i32| (*pid, self.compiled(*pid, symbol_paths).code.changes().to_vec());
-        pids.iter().map(changes).filter(|(_, times)| !times.is_empty()).collect()
-    }
 }
-
-/// By process the times at which other code took the place of some, sorted.
-pub(super) type CodeChanges = HashMap<i32, Vec<Timestamp>>;
 
 /// The cache stays whole after a panic: entries are added one by one.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

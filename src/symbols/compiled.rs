@@ -9,16 +9,13 @@
 //!
 //! Code is looked for here first where a mapping has no file of its own ([`is_without_file`]).
 
-use super::files::SymbolPaths;
-use super::{jitdump, perf_map};
 use crate::base::packed::packed;
 use crate::base::time::Timestamp;
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::ops::Range;
 
 /// The most functions of a process that are kept: those of a long-lived process can be many.
-const MOST: usize = 4_000_000;
+pub(super) const MOST: usize = 4_000_000;
 
 /// The mark that the kernel puts after the path of a file that has no name any more.
 const DELETED: &str = " (deleted)";
@@ -92,34 +89,6 @@ pub struct CompiledCode {
 }
 
 impl CompiledCode {
-    /// The code of a process, empty where nothing describes it; and why some of it could not be read.
-    pub fn find(pid: i32, symbol_paths: &SymbolPaths) -> (CompiledCode, Vec<String>) {
-        let (mut code, mut unread) = (CodeBuilder::default(), Vec::new());
-        // Of each kind the first that can be read: another one is of another recording.
-        let (mut map, mut dump) = (false, false);
-        for folder in symbol_paths.beside.iter().chain(&symbol_paths.folders) {
-            let file = |name: String| folder.join(name);
-            let map_path = file(format!("perf-{pid}.map"));
-            let dump_path = file(format!("jit-{pid}.dump"));
-            let mut note = |done: &mut bool, path: &std::path::Path, read: std::io::Result<()>| match read {
-                Ok(()) => *done = true,
-                // A trace may be a file, which is no folder to search in.
-                Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-                Err(e) => unread.push(format!("{}: {e}", path.display())),
-            };
-            if !map && perf_map::is_trusted(&map_path) {
-                note(&mut map, &map_path, perf_map::read_file(&map_path, &mut code));
-            }
-            if !dump && perf_map::is_trusted(&dump_path) {
-                note(&mut dump, &dump_path, jitdump::read_file(&dump_path, symbol_paths.monotonic, &mut code));
-            }
-        }
-        if code.is_full() {
-            unread.push(format!("the names of process {pid}: more than {MOST} functions"));
-        }
-        (code.finish(), unread)
-    }
-
     /// What is needed to name the functions at these addresses, which are sorted. Code stays known to be described.
     pub fn only_at(&self, addresses: &[u64]) -> CompiledCode {
         let pieces = last_before(&self.pieces, |piece| piece.start, addresses);

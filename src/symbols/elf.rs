@@ -7,46 +7,17 @@
 //! [`super::dwarf`] reads; each address one search. Everything is read through bounds-checked readers; a section that
 //! claims to unpack into far more than it holds is not unpacked.
 
+use super::checked_file::{Cache, CheckedFile};
 use super::dwarf::functions_at;
 use super::sections::{Sections, UnpackedSections};
 use crate::base::demangle::demangle;
-use crate::base::mapped::open_regular;
 use gimli::{BaseAddresses, RunTimeEndian, UnwindSection};
-use object::read::ReadCache;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionFlags, SectionKind, SegmentFlags, SymbolKind};
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
-
-pub(super) type Cache = ReadCache<CheckedFile>;
-
-/// A file that records whether reading it failed, because a parser treats an unreadable part as missing.
-pub(super) struct CheckedFile {
-    file: File,
-    pub failed: Rc<Cell<bool>>,
-}
-
-impl CheckedFile {
-    pub fn open(path: &Path) -> io::Result<CheckedFile> {
-        Ok(CheckedFile { file: open_regular(path)?, failed: Rc::default() })
-    }
-}
-
-impl Read for CheckedFile {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        self.file.read(to).inspect_err(|_| self.failed.set(true))
-    }
-}
-
-impl Seek for CheckedFile {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.file.seek(to).inspect_err(|_| self.failed.set(true))
-    }
-}
 
 /// The symbols before the nearest one that are examined for a longer one around the address.
 const AROUND: usize = 16;

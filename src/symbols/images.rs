@@ -10,7 +10,8 @@
 //! the earlier ones, and then in the process that forked this one. Cost: a binary search per
 //! look-up. ALGORITHMS.md section 5.2.
 
-use super::cache::{CodeChanges, SymbolCache};
+use super::cache::SymbolCache;
+use super::compiled_files::{self, CodeChanges};
 use super::elf::DebugLink;
 use super::files::SymbolPaths;
 use crate::base::names::NameId;
@@ -149,7 +150,7 @@ impl Spaces {
     pub fn with_code(events: &[ImageEvent], symbol_paths: &SymbolPaths, cache: &SymbolCache) -> Self {
         let mut spaces = Spaces::new(events);
         let pids: BTreeSet<i32> = spaces.of_process.keys().map(|(_, pid)| *pid).collect();
-        spaces.code_changes = cache.code_changes(&pids, symbol_paths);
+        spaces.code_changes = compiled_files::changes(&pids, symbol_paths, cache);
         spaces
     }
 

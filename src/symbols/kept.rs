@@ -5,10 +5,9 @@
 //! and of compiled functions those are kept that are the last at or before one of the addresses: for these addresses
 //! the search gives what it gives in the whole list. Cost: linear in distinct addresses.
 
-use super::cache::{KnownCode, KnownFile, KnownKernel, KnownSymbols, Lookup, SymbolCache, locked};
+use super::cache::{KnownCode, KnownFile, KnownKernel, KnownSymbols, Lookup, SymbolCache, SymbolFile, locked};
 use super::compiled::CompiledCode;
 use super::elf::{AddressBase, SymbolsAt};
-use super::files::SymbolFile;
 use super::kernel::KernelSymbols;
 use super::proof::MappedExtent;
 use super::sections::UnpackedSections;

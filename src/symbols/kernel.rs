@@ -7,15 +7,13 @@
 //! `/proc/PID/wchan`.
 
 use super::compiled::last_before;
-use super::files::SymbolPaths;
 use crate::base::mapped::open_regular;
-use crate::base::notice::{Notice, Notices};
 use crate::base::packed::packed;
 use crate::input::perf::side::END;
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Prefixes of the functions that enter system calls, on the architectures and kernels in use.
@@ -225,29 +223,6 @@ pub fn is_running_readable() -> bool {
     let Ok(file) = open_regular(Path::new(RUNNING)) else { return false };
     let first = BufReader::new(file).split(b'\n').next().and_then(Result::ok);
     first.is_some_and(|line| line.iter().take_while(|b| b.is_ascii_hexdigit()).any(|digit| *digit != b'0'))
-}
-
-/// Read the kernel's symbols; a file that cannot be read, or has none, gives a notice.
-pub fn kernel_symbols(symbol_paths: &SymbolPaths, notices: &mut Notices) -> Option<KernelSymbols> {
-    if let Some(kept) = symbol_paths.known.as_ref().and_then(|known| known.kernel.as_ref()) {
-        kept.unread.iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why.clone()));
-        return kept.symbols.clone();
-    }
-    if symbol_paths.kernel.is_empty() && symbol_paths.recorded.is_empty() {
-        return None;
-    }
-    let recorded = if symbol_paths.kernel.is_empty() { symbol_paths.recorded.as_slice() } else { &[] };
-    let shown = |paths: &[PathBuf]| paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
-    match KernelSymbols::of(symbol_paths.kernel.iter().map(PathBuf::as_path), recorded) {
-        Ok(mut symbols) if !symbols.is_empty() => {
-            symbols.add(symbol_paths.code.iter().map(|text| &**text));
-            Some(symbols)
-        }
-        Ok(_) | Err(_) => {
-            notices.add(Notice::SymbolFileMissing, 1, || shown(&symbol_paths.kernel));
-            None
-        }
-    }
 }
 
 #[cfg(test)]

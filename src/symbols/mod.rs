@@ -14,7 +14,9 @@
 //! ALGORITHMS.md section 5.2.
 
 pub mod cache;
+mod checked_file;
 pub mod compiled;
+mod compiled_files;
 mod dwarf;
 pub mod elf;
 pub mod files;
@@ -27,6 +29,7 @@ pub mod machine;
 pub mod perf_map;
 pub mod proof;
 mod sections;
+mod traced_file;
 pub mod unnamed;
 pub mod unwind;
 pub mod unwind_tables;
@@ -40,10 +43,11 @@ use crate::event::host::HostId;
 use crate::event::image::CODE;
 use crate::event::stack::{FRAME_FILE, RawStackId, name_of};
 use crate::timeline::Timeline;
+use cache::SymbolFile;
 use cache::{KnownCode, KnownSymbols, Lookup, SymbolCache};
 use compiled::{CompiledCode, is_memory, is_without_file};
 use elf::{AddressBase, DebugLink, SymbolsAt};
-use files::{RecordedFile, SymbolFile, SymbolPaths};
+use files::SymbolPaths;
 use foldhash::HashMap;
 use frames::{ResolvedAddress, is_virtual};
 use images::{SpaceId, Spaces};
@@ -51,6 +55,7 @@ use proof::{MappedExtent, Mapping};
 use sections::UnpackedSections;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use traced_file::RecordedFile;
 
 /// Libraries of the tracer and its profiler, which are at the innermost end of the stacks that they record.
 const TRACERS: [&str; 2] = ["liblttng-profile", "liblttng-ust"];
@@ -138,7 +143,7 @@ impl TracedFile<'_> {
             Some(known) => Arc::unwrap_or_clone(known),
             None => {
                 let found = match cache.lookup {
-                    Lookup::Files => files::find(self.recorded, symbol_paths),
+                    Lookup::Files => traced_file::find(self.recorded, symbol_paths),
                     Lookup::Kept => SymbolFile::Missing,
                 };
                 let unpacked = UnpackedSections::default();
@@ -298,7 +303,7 @@ impl<'a> StackResolver<'a> {
                 };
                 let frames: HashMap<u64, Vec<UserFrame>> = file.addresses.iter().filter_map(frames).collect();
                 let functions = frames.values().flatten().filter(|frame| !frame.folded).map(|frame| frame.name);
-                if files::is_runtime(path) {
+                if traced_file::is_runtime(path) {
                     of_runtimes.extend(functions)
                 } else {
                     of_programs.extend(functions)
@@ -332,7 +337,7 @@ impl<'a> StackResolver<'a> {
 
     /// The code that a process compiled; a notice where its names cannot be read.
     fn compiled(&self, pid: i32, notices: &mut Notices) -> Arc<CompiledCode> {
-        let KnownCode { code, unread } = self.cache.compiled(pid, self.symbol_paths);
+        let KnownCode { code, unread } = compiled_files::code(pid, self.symbol_paths, self.cache);
         unread.iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why.clone()));
         code
     }
@@ -400,7 +405,7 @@ impl<'a> StackResolver<'a> {
             ..RecordedFile::default()
         };
         let symbol_paths = self.symbol_paths;
-        let span = self.cache.fixed(path, || match files::find(recorded, symbol_paths) {
+        let span = self.cache.fixed(path, || match traced_file::find(recorded, symbol_paths) {
             SymbolFile::File { main, .. } => elf::fixed_span(&main),
             SymbolFile::Mismatch(_) | SymbolFile::Unproved(_) | SymbolFile::Missing => None,
         });
@@ -438,7 +443,7 @@ fn named_frame(text: &str, address: u64, names: &mut Names) -> UserFrame {
     let (function, file) = text.split_once(FRAME_FILE).unwrap_or((text, ""));
     let folded = function.strip_prefix('[').and_then(|file| file.strip_suffix(']'));
     let name = names.intern(folded.unwrap_or(function));
-    if folded.is_none() && files::is_runtime(file) {
+    if folded.is_none() && traced_file::is_runtime(file) {
         names.mark_runtime(name);
     }
     UserFrame { name, folded: folded.is_some(), inlined: false, address }

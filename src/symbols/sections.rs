@@ -4,7 +4,7 @@
 //! else that is done with a file of debug information, and a recording asks several times for addresses in one file: so
 //! what was unpacked is shared. A section that claims to unpack into far more than it holds is not unpacked.
 
-use super::elf::Cache;
+use super::checked_file::Cache;
 use gimli::{EndianSlice, RunTimeEndian};
 use object::{Object, ObjectSection};
 use std::borrow::Cow;

@@ -7,6 +7,7 @@
 use super::ProcessStack;
 use super::cache::SymbolCache;
 use super::compiled::is_code_memory;
+use super::compiled_files;
 use super::files::SymbolPaths;
 use super::images::Spaces;
 use crate::base::notice::{Notice, Notices};
@@ -51,7 +52,7 @@ pub fn compiled<'a>(
         }
     }
     for ((_, pid), stack) in processes {
-        if cache.compiled(pid, symbol_paths).code.is_empty() {
+        if compiled_files::code(pid, symbol_paths, cache).code.is_empty() {
             let paths = stack.space.into_iter().flat_map(|space| spaces.paths(space));
             let paths: Vec<&str> = paths.map(|path| names.get(path)).collect();
             let (runtime, option) = runtimes::remedy(paths.iter().copied());

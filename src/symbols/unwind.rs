@@ -7,9 +7,11 @@
 //! is not found: frames farther out are unknown. Each file is opened once, packets are unwound in parallel. Cost: a few
 //! hundred nanoseconds for each frame.
 
+use super::cache::SymbolFile;
 use super::elf::{LoadSegment, own_address};
-use super::files::{self, RecordedFile, SymbolFile, SymbolPaths};
+use super::files::SymbolPaths;
 use super::images::{Image, Spaces};
+use super::traced_file::{self, RecordedFile};
 use super::unwind_tables::{Section, UnwindTables};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::cursor::ByteOrder;
@@ -231,7 +233,7 @@ impl<P: Processor> Unwinding<'_, P> {
     fn open(&self, path: &str, build_id: Option<&[u8]>) -> Option<Table<P::Unwinder>> {
         // The parts of files that perf records disprove no file; the marks of its names show whether it is proven.
         let wanted = RecordedFile { path, build_id, local: self.local, ..RecordedFile::default() };
-        let main = match files::find(wanted, self.symbol_paths) {
+        let main = match traced_file::find(wanted, self.symbol_paths) {
             SymbolFile::File { main, .. } => main,
             SymbolFile::Unproved(main) if self.local => main,
             SymbolFile::Unproved(_) | SymbolFile::Mismatch(_) | SymbolFile::Missing => return None,

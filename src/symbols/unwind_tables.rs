@@ -4,7 +4,8 @@
 //! interpreted in [`super::unwind`]. Cost: the sections are read whole. LSB Core,
 //! "Exception Frames"; DWARF 5, section 6.4.
 
-use super::elf::{Cache, CheckedFile, LoadSegment, segment};
+use super::checked_file::{Cache, CheckedFile};
+use super::elf::{LoadSegment, segment};
 use super::sections::unpacked;
 use object::{Object, ObjectSection, ObjectSegment};
 use std::io;

@@ -3,7 +3,7 @@
 //! In: the choice of a task. Out: its table, as wide as the page allows: the bar goes first, then the time at which the
 //! slowest began. PRODUCT.md, "The task that is chosen where none is named".
 
-use super::text::{Glyphs, Page, cut, sparkline};
+use super::page::{Glyphs, Page, cut, sparkline};
 use crate::base::{clean, figure};
 use crate::model::choice::{CELLS, ProgramTask, TaskChoice};
 use unicode_width::UnicodeWidthStr;

@@ -4,7 +4,7 @@
 //! ([`super::lanes`]).
 
 use super::lanes::{self, LaneCell, letter, state_name};
-use super::text::{Page, cut};
+use super::page::{Page, cut};
 use super::words;
 use crate::base::demangle::abbreviated;
 use crate::base::time::Ns;

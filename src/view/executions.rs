@@ -3,7 +3,7 @@
 //! In: a model and the numbers of some executions, in the order in which they are listed. Out: a table for people, or
 //! one JSON object a line. Cost: linear in the executions' sparse lists.
 
-use super::text::Page;
+use super::page::Page;
 use super::words;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Timestamp};

@@ -3,7 +3,7 @@
 //! In: a [`Sandwich`]. Out: a sentence with what the function costs everywhere, and a row for each frame around it. The
 //! command and the interface print the same rows, so that they show the same figures.
 
-use super::text::{Page, cut};
+use super::page::{Page, cut};
 use super::words;
 use crate::base::{clean, figure};
 use crate::compare::functions::{FrameLevel, Sandwich};
@@ -103,7 +103,7 @@ mod tests {
     use crate::base::ctx::Ctx;
     use crate::compare::functions::sandwich;
     use crate::compare::{ComparisonRequest, compare, scenario};
-    use crate::view::text::Glyphs;
+    use crate::view::page::Glyphs;
 
     #[test]
     fn text_has_the_function_between_callers_and_callees() {

@@ -14,6 +14,7 @@ pub mod lanes;
 pub mod markup;
 pub mod missing;
 pub mod overview;
+pub mod page;
 pub mod profile;
 mod profile_text;
 pub mod query;

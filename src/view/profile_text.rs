@@ -3,7 +3,7 @@
 //! The causes, the tree and the caveats are those of [`super::text`]; this file has what reads otherwise where the
 //! executions are samples: sums in place of means, and shares of processes, threads and images.
 
-use super::text::Page;
+use super::page::Page;
 use super::words;
 use crate::base::figure;
 use crate::compare::{Comparison, Dimension, GroupsOrigin};

@@ -6,7 +6,7 @@
 
 use super::delimiters::DelimiterPlace;
 use super::paths::{NOWHERE, Paths, Slot};
-use super::read::Values;
+use super::values::Values;
 use crate::base::op::Op;
 use crate::event::kind::{MarkId, TextId};
 use crate::event::task::{Condition, Literal, TaskDefinition};

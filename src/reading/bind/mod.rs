@@ -20,6 +20,7 @@ mod paths;
 mod payload;
 mod read;
 mod recent;
+mod values;
 
 pub use read::Binder;
 

@@ -5,8 +5,8 @@
 
 use super::Bound;
 use super::paths::{NOWHERE, Slot};
-use super::read::{Values, stack};
 use super::recent::Recent;
+use super::values::{Values, stack};
 use crate::event::descriptor::{
     ADDRESS_ARGUMENT, NamedDescriptor, descriptor_fields, descriptor_use, named_descriptor,
 };

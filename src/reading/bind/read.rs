@@ -7,13 +7,13 @@
 use super::paths::{Slot, StackSlots};
 use super::payload::Payload;
 use super::recent::Recent;
+use super::values::{EventStacks, Values, chain, stack};
 use super::{Binding, Bound, BoundStack};
 use crate::event::kind::{Event, Kind, TextId, ThreadContextId, WeightId};
 use crate::event::stack::{RawStackId, renamed};
 use crate::input::record::{ClassId, Record, Value};
 use crate::reading::batch::{Batch, WeightBody};
 use crate::reading::classes::Shape;
-use crate::reading::dialect::{SplitChain, split_chain};
 use smallvec::SmallVec;
 
 /// Turns the records of one stream into events of a batch.
@@ -29,28 +29,6 @@ pub struct Binder<'b> {
     numbers: Vec<TextId>,
     /// Names of functions on call stacks in the batch.
     frames: Vec<TextId>,
-}
-
-/// The values of a record by slot.
-#[derive(Clone, Copy)]
-pub(super) struct Values<'r, 'a>(&'r [Value<'a>]);
-
-impl<'a> Values<'_, 'a> {
-    pub(super) fn at(self, slot: Slot) -> Value<'a> {
-        self.0.get(usize::from(slot)).copied().unwrap_or_default()
-    }
-
-    pub(super) fn number(self, slot: Slot) -> i64 {
-        self.at(slot).as_i64().unwrap_or(0)
-    }
-
-    pub(super) fn id(self, slot: Slot) -> i32 {
-        self.number(slot) as i32
-    }
-
-    pub(super) fn cpu(self, slot: Slot) -> u16 {
-        u16::try_from(self.number(slot)).unwrap_or(u16::MAX)
-    }
 }
 
 impl<'b> Binder<'b> {
@@ -151,30 +129,4 @@ impl<'b> Binder<'b> {
         let ids = std::array::from_fn(|i| values.at(slots[i]).as_i64());
         self.recent.context(ids, values.at(slots[5]).as_text().unwrap_or(b""), batch)
     }
-}
-
-/// Addresses of a call stack without the mark of truncation at their end.
-pub(super) fn stack(value: Value<'_>, batch: &mut Batch) -> Option<RawStackId> {
-    // Filled in its place: it is too large to be moved for each stack.
-    let mut addresses = SmallVec::<[u64; 128]>::new();
-    addresses.extend(value.as_words()?.iter());
-    if addresses.last() == Some(&u64::MAX) {
-        addresses.pop();
-    }
-    (!addresses.is_empty()).then(|| batch.stacks.intern(&addresses))
-}
-
-/// The stacks of an event.
-#[derive(Default)]
-struct EventStacks {
-    user: Option<RawStackId>,
-    kernel: Option<RawStackId>,
-}
-
-/// The stacks of a call chain.
-fn chain(value: Value<'_>, batch: &mut Batch) -> EventStacks {
-    let Some(words) = value.as_words() else { return EventStacks::default() };
-    let SplitChain { user, kernel } = split_chain(words.iter());
-    let mut intern = |addresses: Vec<u64>| (!addresses.is_empty()).then(|| batch.stacks.intern(&addresses));
-    EventStacks { user: intern(user), kernel: intern(kernel) }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::base::ctx::Ctx;
 use crate::compare::{ComparisonRequest, compare, scenario};
+use crate::view::page::NARROWEST;
 
 fn made() -> (Model, Comparison) {
     let model = scenario::lock_contention(5, 16.0);
