@@ -6,7 +6,7 @@
 //! in an archive. Options of Score-P: `scorep --help`, `scorep-info config-vars`; of EZTrace: `eztrace(1)`,
 //! `eztrace_avail`.
 
-use super::missing::{MissingExtent, MissingTopic, RecordingWay};
+use super::topic::{MissingExtent, MissingTopic, RecordingWay};
 use crate::model::facts::ArchiveFacts;
 use crate::model::recorded::{ArchiveContent, Recorded};
 use crate::model::recorder::TraceRecorder;

@@ -8,51 +8,15 @@
 use super::archive_gaps;
 use super::platform::{NO_EVENT, NO_STACKS, Platform, platform};
 use super::topic::{
-    COUNTERS, FRAMELESS, KERNEL, OptionTopic, STACKS_OF_SAMPLES, STACKS_OF_SWITCHES, TOPICS, Topic, is_lttng_event,
-    lttng_name,
+    COUNTERS, FRAMELESS, KERNEL, MissingExtent, MissingTopic, OptionTopic, RecordingWay, STACKS_OF_SAMPLES,
+    STACKS_OF_SWITCHES, TOPICS, Topic, is_lttng_event, lttng_name,
 };
 use crate::model::recorded::{ENVIRONMENT, ESSENTIAL, Recorded, SYSTEM_CALLS, StackKind, USER_SPACE, is_plain_name};
 use crate::model::recorder::TraceRecorder;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What its command records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecordingWay {
-    /// The machine, for 10 s.
-    Machine,
-    /// A run of the user's program, which the command has names in place of.
-    Run,
-}
-
 /// Written where the woken thread will run; it does not always show the waker.
 const WAKEUP: &str = "sched:sched_wakeup";
-
-/// How much of a question a recording does not answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MissingExtent {
-    Whole,
-    /// Some of it.
-    Part,
-}
-
-/// A question that a recording cannot answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MissingTopic {
-    /// The host; empty where all traces are of one host.
-    pub host: String,
-    pub question: &'static str,
-    /// How much of it.
-    pub extent: MissingExtent,
-    /// The events and options that would have answered it, in the words of the recorder.
-    pub lacks: Vec<String>,
-    /// The consequence.
-    pub without: &'static str,
-    /// A line for a shell: it records for some seconds what this recording has and what it lacks. Empty where the
-    /// recorder cannot record it.
-    pub command: String,
-    /// What the line records.
-    pub way: RecordingWay,
-}
 
 /// The questions that some traces cannot answer, host by host.
 pub fn missing<'a>(traces: impl Iterator<Item = &'a Recorded>) -> Vec<MissingTopic> {

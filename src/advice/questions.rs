@@ -5,7 +5,8 @@
 //! are reported by notices. Archives of MPI runs are asked other questions, because other options record the answers.
 //! Cost: linear in the executions' sparse lists and in the contexts times their depth. PRODUCT.md, `info`.
 
-use super::missing::{self, MissingTopic};
+use super::missing;
+use super::topic::MissingTopic;
 use crate::model::context::{COMPUTATION, ContextId, FrameKind};
 use crate::model::execution::ContextTime;
 use crate::model::recorded::{Recorded, StackKind};

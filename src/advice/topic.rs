@@ -196,6 +196,42 @@ pub fn is_lttng_event(event: &str) -> bool {
     !["raw_syscalls:", "task:", "compaction:", "tcp:"].iter().any(|system| event.starts_with(system))
 }
 
+/// What its command records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordingWay {
+    /// The machine, for 10 s.
+    Machine,
+    /// A run of the user's program, which the command has names in place of.
+    Run,
+}
+
+/// How much of a question a recording does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingExtent {
+    Whole,
+    /// Some of it.
+    Part,
+}
+
+/// A question that a recording cannot answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingTopic {
+    /// The host; empty where all traces are of one host.
+    pub host: String,
+    pub question: &'static str,
+    /// How much of it.
+    pub extent: MissingExtent,
+    /// The events and options that would have answered it, in the words of the recorder.
+    pub lacks: Vec<String>,
+    /// The consequence.
+    pub without: &'static str,
+    /// A line for a shell: it records for some seconds what this recording has and what it lacks. Empty where the
+    /// recorder cannot record it.
+    pub command: String,
+    /// What the line records.
+    pub way: RecordingWay,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

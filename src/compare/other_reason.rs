@@ -51,7 +51,7 @@ impl OtherReason {
         if leaves.end_unseen() {
             return Some(OtherReason::Unseen);
         }
-        let lacks = |need: Need| need.is_recorded(leaves.input.model) == Some(false);
+        let lacks = |need: Need| need.is_recorded(&leaves.input.model.traces) == Some(false);
         if lacks(Need::Interrupts) && lacks(Need::DiskRequests) && leaves.wait_for_files() {
             return Some(OtherReason::DiskInterrupt);
         }

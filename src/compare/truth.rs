@@ -29,7 +29,8 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
 
 /// Each kind needs switches. Without them calls and wake-ups show some of what threads did.
 fn by_switches(e: &Evidence<'_>) -> Option<String> {
-    let is_unseen = Need::Switches.is_recorded(e.groups.model) == Some(false) && e.groups.model.profile.is_none();
+    let is_unseen =
+        Need::Switches.is_recorded(&e.groups.model.traces) == Some(false) && e.groups.model.profile.is_none();
     is_unseen.then(|| "which threads ran is unknown without switches (record sched:sched_switch)".to_owned())
 }
 
@@ -50,7 +51,7 @@ fn by_quota(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     let kinds = || cause.kind.into_iter().chain(cause.parts.iter().map(|part| part.kind));
     let others = e.ranked.causes.iter().filter(|other| other.extra_ns.saturating_mul(QUOTA_PART) >= cause.extra_ns);
     let is_throttled = kinds().chain(others.filter_map(|other| other.kind)).any(|kind| kind == WaitKind::Throttled);
-    let is_counted = Need::Environment.is_recorded(e.groups.model) == Some(true);
+    let is_counted = Need::Environment.is_recorded(&e.groups.model.traces) == Some(true);
     (kinds().any(|kind| kind == WaitKind::Preempted) && is_throttled && !is_counted).then(|| {
         "a CPU quota held threads of these executions back as well, and which of these waits for a CPU it caused was \
          not counted (run whyslow snapshot meanwhile)"
@@ -61,7 +62,7 @@ fn by_quota(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
 /// Who made the requests of a thread of the kernel that serves all was not recorded.
 fn by_requests(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     let serves = cause.by.thread.as_deref().and_then(role)?;
-    let is_unseen = Need::DiskRequests.is_recorded(e.groups.model) == Some(false);
+    let is_unseen = Need::DiskRequests.is_recorded(&e.groups.model.traces) == Some(false);
     is_unseen.then(|| {
         format!(
             "{serves} works for all threads, and for which of them is unknown without disk requests (record \
@@ -78,7 +79,7 @@ pub fn sentence(kind: WaitKind, model: &Model) -> Option<String> {
     let mut found: Vec<String> = Vec::new();
     let mut has_any = false;
     for need in excluded_by {
-        let is_recorded = need.is_recorded(model)?;
+        let is_recorded = need.is_recorded(&model.traces)?;
         has_any |= is_recorded;
         found.push(format!("{} ({})", need.words(), if is_recorded { "recorded" } else { "not recorded" }));
     }

@@ -11,7 +11,7 @@
 //! next one to the bit, and the cut itself must have been reached; if not, the caller resumes from the last position
 //! that is certain. Memory: two chunks of text per worker, and the samples of one window.
 
-use super::DumpError;
+use super::error::DumpError;
 use super::lines::{Cut, End, OrderKey, Stream, StreamPosition, merge};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;

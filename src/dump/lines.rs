@@ -3,7 +3,7 @@
 //! A [`StreamPosition`] is a position between two events of a stream, a [`Cut`] a position between two events of the
 //! merged order. A stream is read one event beyond a cut, to know that the event exists; it belongs to the next chunk.
 
-use super::DumpError;
+use super::error::DumpError;
 use super::text::{Form, LineLayout, Text, signed, time_of_day, unsigned};
 use crate::base::notice::Notices;
 use crate::base::time::Timestamp;

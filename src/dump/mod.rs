@@ -10,29 +10,21 @@
 
 pub mod archive;
 mod chunks;
+mod error;
 mod lines;
 mod text;
 
 pub use chunks::Sizes;
 pub use text::Form;
 
-use crate::base::ctx::{Cancelled, Ctx};
+pub use error::DumpError;
+
+use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::input::Source;
 use lines::{Stream, StreamPosition};
-use std::io::{self, Write};
+use std::io::Write;
 use text::LineLayout;
-
-/// Why a dump ended early.
-#[derive(Debug, thiserror::Error)]
-pub enum DumpError {
-    /// The output cannot be written.
-    #[error("{0}")]
-    Output(#[from] io::Error),
-    /// The job was cancelled.
-    #[error("{0}")]
-    Cancelled(#[from] Cancelled),
-}
 
 /// Write every event of some traces in canonical form. Returns the notices about their packets.
 pub fn canonical(sources: &[Source], ctx: &Ctx, out: &mut (impl Write + Send)) -> Result<Notices, DumpError> {

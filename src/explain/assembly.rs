@@ -3,11 +3,11 @@
 //! In: explained executions, and the contexts of the nodes of their outline. Out: a [`Model`], and the
 //! contributions of threads where they are wanted.
 
-use super::TaskRequest;
 use super::columns::{MetricColumns, NewExecution};
 use super::contribution::Contributions;
 use super::execution_timelines::{self, TimelineInputs};
 use super::paths::Explained;
+use super::request::TaskRequest;
 use super::threads::ModelThreads;
 use crate::analysis::counts::PathCounts;
 use crate::analysis::ecct::NodeTime;

@@ -27,15 +27,18 @@ pub mod overview;
 mod own_times;
 mod paths;
 pub mod profile;
+mod request;
 mod roles;
 mod threads;
 pub mod timelines;
 pub mod waiting;
 
+pub use request::TaskRequest;
+
 use crate::analysis::counts::PathCounter;
 use crate::analysis::disk::DiskUse;
 use crate::analysis::ecct::EcctInputs;
-use crate::analysis::executions::{self, MarksByTask, PairingRule};
+use crate::analysis::executions::{self, MarksByTask};
 use crate::analysis::interleaved::interleaved;
 use crate::analysis::leaders::Leaders;
 use crate::analysis::remarks::Remarks;
@@ -45,10 +48,9 @@ use crate::base::budget::ResultsOf;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart};
 use crate::base::notice::{Notice, Notices};
+use crate::model::Model;
 use crate::model::execution::{ExecutionId, InclusiveTimes};
 use crate::model::facts::HostQuality;
-use crate::model::{Model, TraceInfo};
-use crate::symbols::files::SymbolPaths;
 use crate::timeline::Timeline;
 use assembly::Assembly;
 use columns::MetricColumns;
@@ -57,24 +59,6 @@ use contribution::Contributions;
 use paths::{ExplainedExecutions, Holders};
 use std::sync::Arc;
 use threads::ModelThreads;
-
-#[derive(Clone, Debug, Default)]
-pub struct TaskRequest {
-    /// Names of all tasks found; there may be many, and a model of each.
-    pub tasks: Arc<Vec<String>>,
-    /// The one to explain, a position in `tasks`.
-    pub task: usize,
-    /// Position of that task in the list that the pass was given (`Mark::task`).
-    pub marks: u32,
-    /// How its begin and end events pair.
-    pub rule: PairingRule,
-    /// The traces, in the order given to the pass.
-    pub traces: Vec<TraceInfo>,
-    /// Folders of symbol files.
-    pub places: SymbolPaths,
-    /// Executions whose time-lines are wanted.
-    pub timelines: Vec<ExecutionId>,
-}
 
 /// Explain all executions of one task. `notices` are those of the pass; what is found here is added.
 #[cfg(not(program))]

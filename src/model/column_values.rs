@@ -6,8 +6,10 @@
 //! other. Invariant: the form depends on the values alone, so equal columns are equal. Cost: `get` is a division and a
 //! comparison; a block that becomes wider is written again, three times at most.
 
-use super::metric::ABSENT;
 use crate::base::heap::{HeapSize, block};
+
+/// Marks "no value" in a column.
+pub const ABSENT: i64 = i64::MIN;
 
 /// Values of a block.
 const BLOCK: usize = 4096;

@@ -4,7 +4,7 @@
 //! (ALGORITHMS.md 5.3). Thread frames carry the thread's *name*, so that executions share them; which threads
 //! they were is in [`Contexts::who`]. Interning a child is one hash look-up.
 
-use super::ThreadInfoId;
+use super::ids::ThreadInfoId;
 use super::wait_kind::WaitKind;
 use crate::base::names::NameId;
 use foldhash::HashMap;

@@ -1,8 +1,8 @@
 //! Executions in columns, each with its sparse vectors over the contexts.
 
 use super::context::{ContextId, Contexts};
+use super::ids::{ThreadInfoId, TraceId};
 use super::metric::{Column, Metric};
-use super::{ThreadInfoId, TraceId};
 use crate::base::heap::{HeapSize, block};
 use crate::base::pack::{Pack, Unpack};
 use crate::base::spans::{SpanStore, StoredSpan};

@@ -8,7 +8,7 @@
 use super::context::{ContextId, Frame, FrameKind};
 use super::execution::{ContextTime, ExecutionId, Executions};
 use super::metric::{ABSENT, Column, Metric, Unit};
-use super::profile;
+use super::profile::Profile;
 use super::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceLevel};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
@@ -38,7 +38,7 @@ pub fn join(mut models: Vec<Model>, renamed: &Renamed, ctx: &Ctx) -> Result<Mode
     let by_role = runs_of_different_size(&models);
     let mut whole = Model { origin: models.iter().map(|m| m.origin).min().unwrap_or_default(), ..Model::default() };
     whole.choice = models.first().and_then(|m| m.choice.clone());
-    whole.profile = profile::join(&models);
+    whole.profile = profile_of(&models);
     let mut tasks: Vec<&String> = Vec::new();
     for model in &models {
         whole.quality.extend(model.quality.iter().cloned());
@@ -183,4 +183,26 @@ pub fn label(model: &mut Model, label: &str) {
     for column in model.executions.columns.iter_mut().filter(|c| c.metric == Metric::Trace) {
         column.values = std::iter::repeat_n(id, column.values.len()).collect();
     }
+}
+
+/// The profile of several models together; `None` where one of them is none.
+fn profile_of(models: &[Model]) -> Option<Profile> {
+    let mut profiles = models.iter().map(|model| model.profile.as_ref());
+    let mut whole = profiles.next()??.clone();
+    for profile in profiles {
+        let Profile { other_events, left_out, .. } = profile?;
+        for event in other_events {
+            if !whole.other_events.contains(event) {
+                whole.other_events.push(event.clone());
+            }
+        }
+        for one in left_out {
+            match whole.left_out.iter_mut().find(|known| known.program == one.program) {
+                Some(known) => known.amount = known.amount.saturating_add(one.amount),
+                None => whole.left_out.push(one.clone()),
+            }
+        }
+    }
+    whole.left_out.sort_by(|a, b| b.amount.cmp(&a.amount).then_with(|| a.program.cmp(&b.program)));
+    Some(whole)
 }

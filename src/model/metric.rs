@@ -1,5 +1,6 @@
 //! Metrics: named numbers of an execution, in columns.
 
+pub use super::column_values::ABSENT;
 use super::column_values::ColumnValues;
 use super::wait_kind::WaitKind;
 use crate::base::figure;
@@ -214,6 +215,3 @@ pub struct Column {
     /// By execution; [`ABSENT`] where it cannot be computed.
     pub values: ColumnValues,
 }
-
-/// Marks "no value" in a column.
-pub const ABSENT: i64 = i64::MIN;

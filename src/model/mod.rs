@@ -20,6 +20,7 @@ pub mod execution_timeline;
 pub mod facts;
 pub mod histogram;
 pub mod history;
+pub mod ids;
 pub mod join;
 pub mod metric;
 pub mod need;
@@ -36,26 +37,23 @@ pub mod stored;
 pub mod survey;
 pub mod thread;
 pub mod timeline;
+pub mod trace_info;
 pub mod unexplained;
 pub mod usage;
 pub mod wait_kind;
 pub mod wait_state;
 pub mod waiting;
 
+pub use ids::{ThreadInfoId, TraceId};
+pub use trace_info::{TraceInfo, TraceLevel};
+
+use crate::base::figure;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::time::{Span, Timestamp};
 use choice::TaskChoice;
-use recorded::Recorded;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-crate::base::names::handle! {
-    /// A thread of the model.
-    ThreadInfoId,
-    /// A trace given on the command line.
-    TraceId,
-}
 
 /// A thread as executions and causes name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,29 +65,6 @@ pub struct ThreadInfo {
     /// Thread id.
     pub tid: i32,
     pub thread: NameId,
-}
-
-/// The level at which a trace was recorded: it decides which options can add what is missing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TraceLevel {
-    /// A machine's threads, by its kernel or by its programs.
-    #[default]
-    Machine,
-    /// The calls of an MPI run's ranks.
-    MpiRun,
-}
-
-/// A trace given on the command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TraceInfo {
-    /// Label, or path as given.
-    pub label: String,
-    /// The level of recording.
-    pub level: TraceLevel,
-    /// First and last event.
-    pub span: Span,
-    /// What it recorded; `None` if that is unknown.
-    pub recorded: Option<Recorded>,
 }
 
 /// The data of one task that is independent of the trace.
@@ -135,6 +110,16 @@ impl Model {
     pub fn hosts(&self) -> BTreeSet<&str> {
         let names = self.who.iter().map(|who| self.names.get(who.host));
         names.filter(|host| !host.is_empty()).collect()
+    }
+
+    /// An amount of what executions are measured in: a time, but for profiles of other events than clocks.
+    pub fn amount(&self, amount: f64) -> String {
+        self.profile.as_ref().map_or_else(|| figure::time(amount), |profile| profile.amount(amount))
+    }
+
+    /// The noun for its executions: `execution`, or `sample` in a profile.
+    pub fn noun(&self) -> &'static str {
+        if self.profile.is_some() { "sample" } else { "execution" }
     }
 
     /// The name of a value of unit [`Unit::Name`](metric::Unit::Name); empty for a value that is no name.

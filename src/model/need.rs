@@ -3,7 +3,7 @@
 //! In: what the traces of a model recorded. Out: whether one of them has it.
 
 use super::recorded::{ENVIRONMENT, ESSENTIAL, Recorded, StackKind};
-use super::{Model, TraceLevel};
+use super::trace_info::{TraceInfo, TraceLevel};
 
 /// What a recording may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +50,10 @@ impl Need {
         }
     }
 
-    /// True if one of a model's traces has it; `None` where it is unknown what they recorded.
-    pub fn is_recorded(self, model: &Model) -> Option<bool> {
+    /// True if one of some traces has it; `None` where it is unknown what they recorded.
+    pub fn is_recorded(self, traces: &[TraceInfo]) -> Option<bool> {
         // The kernel has no part in archives of MPI runs.
-        let machines = model.traces.iter().filter(|trace| trace.level == TraceLevel::Machine);
+        let machines = traces.iter().filter(|trace| trace.level == TraceLevel::Machine);
         let all: Option<Vec<&Recorded>> = machines.map(|trace| trace.recorded.as_ref()).collect();
         all.filter(|all| !all.is_empty()).map(|all| all.into_iter().any(|recorded| self.is_in(recorded)))
     }

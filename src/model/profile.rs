@@ -4,7 +4,6 @@
 //! long as that, on the thread that it hit; sums over samples are CPU time, or counts of the event. Of the time between
 //! two samples a profile says nothing.
 
-use super::Model;
 use crate::base::figure;
 
 /// The profile that a model holds.
@@ -52,40 +51,6 @@ impl Profile {
     /// Where the amounts were spent, as sentences say it: `on the CPU` for clocks; nothing for other events.
     pub fn spent(&self) -> &'static str {
         if self.is_time() { " on the CPU" } else { "" }
-    }
-}
-
-/// The profile of several models together; `None` where one of them is none.
-pub(super) fn join(models: &[Model]) -> Option<Profile> {
-    let mut profiles = models.iter().map(|model| model.profile.as_ref());
-    let mut whole = profiles.next()??.clone();
-    for profile in profiles {
-        let Profile { other_events, left_out, .. } = profile?;
-        for event in other_events {
-            if !whole.other_events.contains(event) {
-                whole.other_events.push(event.clone());
-            }
-        }
-        for one in left_out {
-            match whole.left_out.iter_mut().find(|known| known.program == one.program) {
-                Some(known) => known.amount = known.amount.saturating_add(one.amount),
-                None => whole.left_out.push(one.clone()),
-            }
-        }
-    }
-    whole.left_out.sort_by(|a, b| b.amount.cmp(&a.amount).then_with(|| a.program.cmp(&b.program)));
-    Some(whole)
-}
-
-impl Model {
-    /// An amount of what executions are measured in: a time, but for profiles of other events than clocks.
-    pub fn amount(&self, amount: f64) -> String {
-        self.profile.as_ref().map_or_else(|| figure::time(amount), |profile| profile.amount(amount))
-    }
-
-    /// The noun for its executions: `execution`, or `sample` in a profile.
-    pub fn noun(&self) -> &'static str {
-        if self.profile.is_some() { "sample" } else { "execution" }
     }
 }
 

@@ -1,12 +1,10 @@
 //! The state history of traces: for `query`, and for the questions of the interface about a whole recording.
 
-use super::Traces;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::explain::overview;
 use crate::model::overview::RecordingOverview;
-use crate::model::stored::StoredRows;
 use crate::timeline::Timeline;
 use crate::timeline::history::StateHistory;
 
@@ -49,33 +47,5 @@ impl RecordedHistory {
         let same = beside(self) == beside(other) && self.history.is_same(&other.history, &ctx.cancel);
         ctx.cancel.check()?;
         Ok(same)
-    }
-}
-
-impl Traces {
-    /// The state history of the whole recording.
-    pub fn history(&mut self, ctx: &Ctx) -> anyhow::Result<(StateHistory, Notices)> {
-        let RecordedHistory { history, notices, .. } = self.recorded_history(ctx)?;
-        Ok((history, notices))
-    }
-
-    /// The state history, and the spans in which events were lost.
-    pub fn recorded_history(&mut self, ctx: &Ctx) -> anyhow::Result<RecordedHistory> {
-        self.alone("query")?;
-        if let Some(reopened) = &self.reopened {
-            return reopened.history(ctx);
-        }
-        self.fit_clocks(ctx)?;
-        let (timeline, notices) = self.record(&[], ctx)?;
-        Ok(RecordedHistory::new(timeline, None, notices))
-    }
-    /// How large the store of the states is, with the events of the tasks that are tried where none is named.
-    pub fn stored(&mut self, ctx: &Ctx) -> anyhow::Result<StoredRows> {
-        if let Some(reopened) = &self.reopened {
-            return Ok(reopened.stored());
-        }
-        self.fit_clocks(ctx)?;
-        let (timeline, _) = self.record(&self.candidates(&[])?, ctx)?;
-        Ok(timeline.stored())
     }
 }

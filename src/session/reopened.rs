@@ -5,33 +5,28 @@
 //! the tables, which shares the rows. A task whose events are not in the file is refused by its name. Several files are
 //! several recordings, whose executions are joined. Cost: the bytes of tables and index, and a read for each leaf.
 
+use super::UsageError;
 use super::catalog::TaskCatalog;
 use super::history::RecordedHistory;
 use super::history_file::{
     HISTORY, HistoryStates, KeptHistory, KeptRecording, KeptTasks, KeptTrace, KeptUsage, RECORDING, SYMBOLS, TASKS,
     USAGE,
 };
-use super::traces::Traces;
-use super::{OpenOptions, UsageError};
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::event::task::{Pairing, TaskDefinition};
-use crate::input::{Argument, Source};
-use crate::kernel::Handlers;
+use crate::input::Argument;
+use crate::model::TraceInfo;
 use crate::model::clock::FittedClocks;
-use crate::model::execution::ExecutionId;
 use crate::model::facts::Facts;
-use crate::model::join::{self, Renamed};
 use crate::model::stored::StoredRows;
 use crate::model::usage::{CpuTotals, IoUse};
-use crate::model::{Model, TraceInfo};
-use crate::reading::engine::EngineOptions;
 use crate::saved::states::{self, HistoryFile, HistoryFileError, LeafChecks, StatesOf};
 use crate::symbols::cache::SymbolCache;
 use crate::symbols::files::SymbolPaths;
 use crate::symbols::kept;
 use crate::timeline::Timeline;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// See the module.
 pub(super) struct Reopened {
@@ -182,76 +177,6 @@ impl Reopened {
     /// Bytes read and written by process.
     pub fn transfers(&self) -> (Vec<IoUse>, Notices) {
         (self.usage.io.clone(), self.usage.io_notices.clone())
-    }
-}
-
-impl Traces {
-    /// Recordings in history files, at least one.
-    pub fn reopen(arguments: &[Argument], options: &OpenOptions, ctx: &Ctx) -> anyhow::Result<Traces> {
-        let mut opened = Vec::new();
-        for argument in arguments {
-            let (reopened, mut catalog, clocks) = Reopened::open(argument, options.leaves, ctx)?;
-            if let Some(file) = options.tasks.as_deref() {
-                catalog = catalog.with_file(file)?;
-            }
-            if let Some(file) = &options.handlers {
-                let why = "the causes of waits are those of the build: give it to `whyslow build --history`";
-                return Err(UsageError(format!("--handlers {}: {why}", file.display())).into());
-            }
-            opened.push(Traces {
-                sources: Vec::new(),
-                reopened: Some(Box::new(reopened)),
-                others: Vec::new(),
-                tasks: OnceLock::from(Box::new(catalog)),
-                clocks: Some(clocks),
-                handlers: Handlers::built_in(),
-                engine: EngineOptions::default(),
-                recorded: OnceLock::new(),
-            });
-        }
-        let mut opened = opened.into_iter();
-        let first = opened.next().ok_or_else(|| UsageError("name a history file".to_owned()))?;
-        Ok(Traces { others: opened.collect(), ..first })
-    }
-
-    /// Error, in one line, if a question about one recording is asked of several history files.
-    pub fn alone(&self, question: &str) -> anyhow::Result<()> {
-        if self.others.is_empty() {
-            return Ok(());
-        }
-        anyhow::bail!("{}: `whyslow {question}` is asked of one history file at a time", self.title())
-    }
-
-    /// The open traces; one line for a question that a history file does not answer.
-    pub fn opened(&self, question: &str) -> anyhow::Result<&[Source]> {
-        match &self.reopened {
-            Some(reopened) => reopened.refuse(question),
-            None => Ok(&self.sources),
-        }
-    }
-
-    /// The executions of several history files: those of the task that the first one chooses, where none is named.
-    pub(super) fn joined_model(
-        &mut self,
-        typed: Option<&str>,
-        places: &SymbolPaths,
-        timelines: &[ExecutionId],
-        ctx: &Ctx,
-    ) -> anyhow::Result<Model> {
-        if !timelines.is_empty() {
-            self.alone("diff --executions")?;
-        }
-        let mut others = std::mem::take(&mut self.others);
-        let models = self.model(typed, places, &[], ctx).and_then(|first| {
-            let task = first.tasks.get(first.task).cloned().unwrap_or_default();
-            let mut models = vec![first];
-            for other in &mut others {
-                models.push(other.model(Some(&task), places, &[], ctx)?);
-            }
-            Ok(models)
-        });
-        self.others = others;
-        Ok(join::join(models?, &Renamed::new(), ctx)?)
     }
 }
 

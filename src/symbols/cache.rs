@@ -7,7 +7,6 @@
 //! recording: its keys are names of that recording. [`kept`](super::kept) writes a cache into a history file; one that
 //! was read from there knows all that can be known.
 
-use super::FileKey;
 use super::compiled::CompiledCode;
 use super::elf::{AddressBase, SymbolsAt};
 use super::kernel::KernelSymbols;
@@ -18,6 +17,18 @@ use foldhash::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A file as recorded, and the origin of its addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FileKey<'a> {
+    pub path: NameId,
+    pub build_id: Option<&'a [u8]>,
+    /// Its size where it has no build id.
+    pub extent: Option<MappedExtent>,
+    pub count: AddressBase,
+    /// It was recorded on this machine.
+    pub local: bool,
+}
 
 /// A [`FileKey`] that outlives the resolver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -3,9 +3,20 @@
 //! In: the symbols that a file has at the address. Out: a frame for each function there, outermost first; else one for
 //! the whole library, or for the place in the program.
 
-use super::UserFrame;
 use super::elf::SymbolsAt;
-use crate::base::names::Names;
+use crate::base::names::{NameId, Names};
+
+/// One function on a user stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UserFrame {
+    pub name: NameId,
+    /// The frame is a whole file, or no known file, because no single function was found.
+    pub folded: bool,
+    /// The compiler inlined it into its caller.
+    pub inlined: bool,
+    /// The address in it: of the call of the next function, or of the thread in the innermost one.
+    pub address: u64,
+}
 
 /// True for parts of the kernel that are mapped into every process and have no file.
 pub(super) fn is_virtual(path: &str) -> bool {

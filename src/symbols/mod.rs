@@ -34,6 +34,8 @@ pub mod unnamed;
 pub mod unwind;
 pub mod unwind_tables;
 
+pub use frames::UserFrame;
+
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
@@ -43,6 +45,7 @@ use crate::event::host::HostId;
 use crate::event::image::CODE;
 use crate::event::stack::{FRAME_FILE, RawStackId, name_of};
 use crate::timeline::Timeline;
+use cache::FileKey;
 use cache::SymbolFile;
 use cache::{KnownCode, KnownSymbols, Lookup, SymbolCache};
 use compiled::{CompiledCode, is_memory, is_without_file};
@@ -85,30 +88,6 @@ pub struct ProcessStack {
     pub stack: RawStackId,
     /// Their kind.
     pub addresses: AddressKind,
-}
-
-/// One function on a user stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct UserFrame {
-    pub name: NameId,
-    /// The frame is a whole file, or no known file, because no single function was found.
-    pub folded: bool,
-    /// The compiler inlined it into its caller.
-    pub inlined: bool,
-    /// The address in it: of the call of the next function, or of the thread in the innermost one.
-    pub address: u64,
-}
-
-/// A file as recorded, and the origin of its addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct FileKey<'a> {
-    path: NameId,
-    build_id: Option<&'a [u8]>,
-    /// Its size where it has no build id.
-    extent: Option<MappedExtent>,
-    count: AddressBase,
-    /// It was recorded on this machine.
-    local: bool,
 }
 
 /// The target of an address.

@@ -4,8 +4,8 @@
 //! Texts from the recording (a host's name) are cleaned; names of events are plain words already
 //! ([`recorded`](crate::model::recorded)).
 
-use crate::advice::missing::{self, MissingExtent, MissingTopic, RecordingWay};
-use crate::advice::{archive_gaps, questions};
+use crate::advice::topic::{MissingExtent, MissingTopic, RecordingWay};
+use crate::advice::{archive_gaps, missing, questions};
 use crate::base::clean;
 use crate::model::Model;
 use crate::model::facts::{ArchiveFacts, Facts};

@@ -4,7 +4,6 @@
 //! Waits for a disk do not count, because a thread waits for a disk while it works. Where no system calls were
 //! recorded, the stacks at switches contain them. Cost: linear in segments and calls.
 
-use super::ENOUGH;
 use super::programs::Programs;
 use super::tails::{Candidate, Tail, TaskSpans, ranked};
 use crate::analysis::iterations::waits;
@@ -19,6 +18,9 @@ use crate::timeline::questions::Asker;
 use crate::timeline::{ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Executions that a task needs for an answer.
+pub const ENOUGH: usize = 12;
 
 /// A call in which threads of one name wait, in one program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

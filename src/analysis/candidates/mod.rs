@@ -29,12 +29,10 @@ use crate::event::derived::{ConversationSide, Derived};
 use crate::model::choice::ExecutionKind;
 use crate::symbols::files::SymbolPaths;
 use crate::timeline::Timeline;
+pub use loops::ENOUGH;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tails::{TaskSpans, ranked};
-
-/// Executions that a task needs for an answer.
-pub const ENOUGH: usize = 12;
 
 /// Tasks of one kind and program that are tried, at most.
 const TRIED: usize = 6;

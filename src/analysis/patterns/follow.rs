@@ -8,7 +8,7 @@
 //!
 //! ALGORITHMS.md 9.5. Cost: one pass over the operations, and a walk over the sender's events during each wait.
 
-use super::PatternAnalysis;
+use super::analysis::PatternAnalysis;
 use super::late::{EventIndex, LateOccurrence, ResponsibleEvent};
 use super::measure::{PatternLimits, SMALLEST};
 use super::spread::last_before;

@@ -7,13 +7,20 @@
 //! loop, the loop that polls is all that the stream does. Cost: linear in the top of the table; for streams that poll,
 //! that of mining them.
 
-use super::PatternAnalysis;
+use super::analysis::PatternAnalysis;
 use super::grammar;
 use super::table::{PatternId, PatternPart, PatternTable};
 use crate::base::ctx::Cancel;
 use crate::base::time::Span;
 use crate::event::operation::{Operation, OperationPlace, Operations};
 use std::collections::{BTreeMap, BTreeSet};
+
+impl PatternAnalysis {
+    /// The iterations of each stream's outermost loop.
+    pub fn iterations(&self) -> Vec<Iterations> {
+        find(self)
+    }
+}
 
 /// The executions of an MPI run: one stream's iterations of the outermost loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +53,7 @@ impl IterationPattern {
 }
 
 /// The iterations of all streams. Streams without a loop are left out.
-pub(super) fn find(mined: &PatternAnalysis) -> Vec<Iterations> {
+fn find(mined: &PatternAnalysis) -> Vec<Iterations> {
     (0..).zip(&mined.table.tops).filter_map(|(stream, top)| of_stream(mined, stream, top)).collect()
 }
 

@@ -9,7 +9,6 @@
 //! An occurrence of a larger pattern is reported only if the late occurrences inside it do not already explain most of
 //! its excess. Cost: linear in the occurrences, plus the events of those that are late.
 
-use super::Treatment;
 use super::measure::{Durations, PatternLimits, SMALLEST};
 use super::table::{Occurrence, PatternId, PatternRole, PatternTable};
 use crate::base::ctx::Cancel;
@@ -17,6 +16,17 @@ use crate::base::time::{Ns, Span};
 use crate::event::operation::Operations;
 use crate::model::settings::PatternVerdict;
 use std::collections::BTreeMap;
+
+/// The treatment of an event that took longer than usual.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Treatment {
+    /// It is responsible, and its causes are searched.
+    Responsible,
+    /// A wait for work: neither a cause nor a delay.
+    Idle,
+    /// It is reported elsewhere, because it delayed executions.
+    Reported,
+}
 
 /// An event's position in its stream: twice that of its operation, plus one for the gap after it.
 pub type EventIndex = u32;

@@ -23,29 +23,25 @@ pub mod cursor;
 mod overlay;
 mod placement;
 mod reach;
+mod table;
 mod window;
+
+pub use table::{Stack, StackId, StackTable};
 
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart, block};
-use crate::base::names::NameId;
 use crate::base::parallel::in_order;
 use crate::base::span_list::{SpanList, SpanRoom};
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::event::stack::{RawStackId, StackOrigin};
-use crate::symbols::ProcessStack;
+use crate::event::stack::StackOrigin;
 use crate::symbols::images::Spaces;
 use crate::timeline::derived::{StackLines, StackLinesBuilder};
 use crate::timeline::questions::Asker;
 use crate::timeline::reader::RowReader;
 use crate::timeline::{StackSample, ThreadId, Timeline};
-use foldhash::HashMap;
 use placement::{Placement, PlacementInputs};
+use table::{Sample, UNKNOWN};
 use window::Sampled;
-
-crate::base::names::handle! {
-    /// A stack of [`StackTimelines`].
-    StackId,
-}
 
 /// Threads given to a worker at once, whose stacks are kept together.
 const GROUP: usize = 64;
@@ -53,31 +49,6 @@ const GROUP: usize = 64;
 const PERIODS: Ns = 10;
 /// Assumed where no two ticks hit one thread.
 const DEFAULT_PERIOD: Ns = 10_000_000;
-/// A profiler samples calls of at least this length when they have returned.
-const LONG_CALL: Ns = 100_000;
-/// The most calls by which such a sample may be late.
-const LATEST: usize = 20;
-
-/// The known parts of a thread's stack.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Stack {
-    pub user: Option<ProcessStack>,
-    /// If the user stack is unknown or cut short: the full stacks before and after it, in the same program.
-    pub around: Option<SurroundingStacks>,
-    /// The system call under way.
-    pub call: Option<NameId>,
-    pub kernel: Option<RawStackId>,
-}
-
-/// The nearest full stacks around a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SurroundingStacks {
-    /// The last one before it.
-    pub before: ProcessStack,
-    /// The first one after it.
-    pub after: ProcessStack,
-}
-
 /// The stacks of all threads over time.
 #[derive(Debug, Default)]
 pub struct StackTimelines {
@@ -93,36 +64,6 @@ struct GroupStacks {
     lines: StackLines,
     ids: Vec<StackId>,
 }
-
-/// Distinct stacks by number.
-#[derive(Debug, Default)]
-pub struct StackTable {
-    stacks: Vec<Stack>,
-    ids: HashMap<Stack, StackId>,
-}
-
-impl StackTable {
-    /// The id of a stack.
-    pub fn intern(&mut self, stack: Stack) -> StackId {
-        *self.ids.entry(stack).or_insert_with(|| {
-            self.stacks.push(stack);
-            StackId::at(self.stacks.len() - 1)
-        })
-    }
-
-    /// All stacks.
-    pub fn distinct(&self) -> &[Stack] {
-        &self.stacks
-    }
-
-    /// A stack; an unknown one for an id of another table.
-    pub fn get(&self, id: StackId) -> Stack {
-        self.stacks.get(id.index()).copied().unwrap_or_default()
-    }
-}
-
-/// The stack of which nothing is known, in all tables.
-const UNKNOWN: StackId = StackId::at(0);
 
 impl StackTimelines {
     /// Build all timelines. `kernel` says whether kernel stacks are wanted.
@@ -213,34 +154,6 @@ fn period(timeline: &Timeline, ctx: &Ctx) -> Ns {
     }
     let [middle] = gaps.lengths_at([gaps.len() / 2]);
     if gaps.is_empty() { DEFAULT_PERIOD } else { middle }
-}
-
-/// A sample for the stack timeline.
-#[derive(Clone, Copy)]
-struct Sample {
-    time: Timestamp,
-    origin: StackOrigin,
-    user: Option<ProcessStack>,
-    kernel: Option<RawStackId>,
-    /// More than one address: the callers are known.
-    full: bool,
-}
-
-impl Sample {
-    /// Among the samples of one call the one with the lowest rank gives its user stack; all should agree.
-    fn rank(&self) -> u8 {
-        match self.origin {
-            StackOrigin::CallEntry => 0,
-            StackOrigin::CallExit => 1,
-            StackOrigin::SwitchOut | StackOrigin::Tick | StackOrigin::Other => 2,
-            StackOrigin::AfterCall | StackOrigin::Function => 3,
-        }
-    }
-
-    /// True where it shows the stack at its own time, not at a call's entry.
-    fn is_momentary(&self) -> bool {
-        self.rank() == 2
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! In: the sampled stacks and the functions that are open, both in order of time, some at a time. Out: the changes of
 //! the stack that is known: entry and exit events of functions are exact, so an open function replaces the samples.
 
-use super::{Sample, Stack, StackId, StackTable};
+use super::table::{Sample, Stack, StackId, StackTable};
 use crate::base::time::Timestamp;
 use crate::symbols::ProcessStack;
 use crate::timeline::StackChange;

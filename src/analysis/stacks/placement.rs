@@ -4,8 +4,8 @@
 //! the time around it is in [`super::reach`].
 
 use super::overlay::{Overlay, SampledStack};
+use super::table::{Sample, Stack, StackTable, SurroundingStacks};
 use super::window::{FullStacks, PlacedCall, RowWindow, Sampled};
-use super::{Sample, Stack, StackTable, SurroundingStacks};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::symbols::ProcessStack;
 use crate::symbols::images::Spaces;

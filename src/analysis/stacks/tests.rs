@@ -1,6 +1,7 @@
 //! Stack timelines of small recordings, computed by hand.
 
 use super::*;
+use crate::analysis::stacks::table::SurroundingStacks;
 use crate::analysis::timeline_builder::{HOST, PID, TimelineBuilder, thread};
 use crate::base::time::Span;
 use crate::event::image::ImageChange;

@@ -5,7 +5,7 @@
 //! read ahead; the full stack that follows a hole may be far, so full stacks have a reader of their own. Memory: the
 //! rows of those calls, and the samples between two of them.
 
-use super::{LATEST, LONG_CALL, Sample, SurroundingStacks};
+use super::table::{LATEST, LONG_CALL, Sample, SurroundingStacks};
 use crate::base::time::{Span, Timestamp};
 use crate::event::stack::StackOrigin;
 use crate::symbols::images::Spaces;

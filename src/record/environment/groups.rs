@@ -4,7 +4,7 @@
 //! `cpu:/shop` of version 1, whose hierarchies have one controller or some; their values, under the same names for both
 //! versions. A quota may be that of any group around one, so these are read, too.
 
-use super::{GroupPaths, named_counts, pressure, text};
+use super::files::{GroupPaths, named_counts, pressure, text};
 use crate::model::environment::{
     DISK_LIMITS, NR_THROTTLED, PERIOD_US, QUOTA_US, SampledTable, SampledValue, SampledValues, THROTTLED_US, WEIGHT,
 };

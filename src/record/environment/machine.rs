@@ -1,6 +1,6 @@
 //! What the whole machine counts: faults, reclaim, NUMA and pressure; of each CPU its stolen time and its frequency.
 
-use super::{named_counts, pressure, text};
+use super::files::{named_counts, pressure, text};
 use crate::model::environment::{STEAL_MS, SampledTable, SampledValue, SampledValues};
 use std::path::Path;
 

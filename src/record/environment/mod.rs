@@ -12,30 +12,25 @@
 //! - `processes`: the processes, their threads, groups, CPUs and limits
 //! - `sockets`: the sockets that they have connected
 
+mod files;
 mod groups;
 mod machine;
 mod processes;
 mod sockets;
 
-use crate::model::environment::{EnvironmentClocks, EnvironmentLine, SampledTable, SampledValue, SampledValues};
+use crate::model::environment::{EnvironmentClocks, EnvironmentLine};
+use files::{GroupPaths, text};
 use groups::Hierarchies;
 use processes::SampleDepth;
 use rustix::time::{ClockId, clock_gettime};
 use sockets::SocketSampler;
-use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Processes of a line; where there are more, those with most CPU time.
-const MOST_PROCESSES: usize = 256;
-/// Threads whose settings are compared with those of their processes.
-const MOST_THREADS: usize = 1024;
 /// Bytes of all lines: after that nothing is written. At 1 KiB a second these are 18 hours.
 const MOST_BYTES: u64 = 64 << 20;
-/// Bytes of a file that are read.
-const MOST_READ: u64 = 1 << 16;
 /// Lines between two whole ones: a reader that has lost one goes on from there.
 const WHOLE_EVERY: u32 = 60;
 /// Samples at the beginning that read the settings of all processes: a command may put itself into a group first.
@@ -193,34 +188,6 @@ fn clocks() -> EnvironmentClocks {
         realtime_ns: ns(ClockId::Realtime),
     }
 }
-
-/// The text of a file of the kernel; bytes that are no text are replaced.
-fn text(path: &Path) -> Option<String> {
-    let mut bytes = Vec::new();
-    File::open(path).ok()?.take(MOST_READ).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// The lines `NAME NUMBER` of a file whose names are among `wanted`.
-fn named_counts<'t>(text: &'t str, wanted: &'t [&str]) -> impl Iterator<Item = (&'t str, u64)> {
-    let pairs = text.lines().filter_map(|line| line.split_once([' ', '\t']));
-    let of = pairs.filter(|(name, _)| wanted.contains(name));
-    of.filter_map(|(name, number)| Some((name, number.trim().parse().ok()?)))
-}
-
-/// `some` and `full` of a pressure file: time in us for which some or all threads waited.
-fn pressure(text: &str, of: &str, into: &mut SampledValues) {
-    for line in text.lines() {
-        let Some((which, rest)) = line.split_once(' ') else { continue };
-        let total = rest.split(' ').find_map(|word| word.strip_prefix("total=")?.parse().ok());
-        if let Some(total) = total.filter(|_| matches!(which, "some" | "full")) {
-            into.insert(format!("pressure.{of}.{which}_us"), SampledValue::Count(total));
-        }
-    }
-}
-
-/// The distinct paths of control groups.
-type GroupPaths = BTreeSet<String>;
 
 #[cfg(test)]
 mod tests;

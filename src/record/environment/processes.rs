@@ -4,13 +4,19 @@
 //! Reading them costs some files for each process and thread, so [`SampleDepth::New`] reads those of new processes
 //! alone and takes the others from the line before.
 
+use super::files::{GroupPaths, text};
 use super::groups::Hierarchies;
-use super::{GroupPaths, MOST_PROCESSES, MOST_THREADS, text};
 use crate::model::environment::{
     CPU_GROUP, CPUS_ALLOWED, DISK_GROUP, EnvironmentLine, PRIORITY, SampledTable, SampledValue, SampledValues,
 };
 use crate::record::processes;
 use std::path::Path;
+
+/// Processes of a line; where there are more, those with most CPU time.
+const MOST_PROCESSES: usize = 256;
+
+/// Threads whose settings are compared with those of their processes.
+const MOST_THREADS: usize = 1024;
 
 /// Limits that threads meet, as `/proc/PID/limits` names them, and our names.
 const LIMITS: [(&str, &str); 5] = [

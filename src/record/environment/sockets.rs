@@ -9,8 +9,7 @@
 //! process has any socket. So at most [`MOST_LINKS`] links are read at a time, and after a sample that took long the
 //! next one has to wait ([`PAUSE_FACTOR`]).
 
-use super::SampledTable;
-use crate::model::environment::{SOCKETS, SampledValue};
+use crate::model::environment::{SOCKETS, SampledTable, SampledValue};
 use crate::record::processes;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::environment::{CPU_GROUP, CPUS_ALLOWED, PRIORITY, QUOTA_US};
+use crate::model::environment::{SampledValue, SampledValues};
 
 /// A machine with a process of two threads, the second one bound to a CPU, and a kernel thread.
 fn machine() -> tempfile::TempDir {

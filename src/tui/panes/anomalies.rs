@@ -1,7 +1,7 @@
 //! The table of root causes: the delay that each caused, how often, in how many executions, when (a strip of time), the
 //! thread, its activity and its victims; below an open row its occurrences.
 
-use super::{PaneCell, PaneView};
+use super::pane_view::{PaneCell, PaneView};
 use crate::base::time::Timestamp;
 use crate::base::{clean, figure};
 use crate::model::root_cause::{CausedDelay, RootCause};

@@ -4,8 +4,8 @@
 //! own scale of counts, written beside it, because the groups differ in size by orders of magnitude. Full bars are the
 //! members of the group; shaded ones pass its filters on the other metrics alone.
 
+use super::pane_view::{PaneCell, PaneView};
 use super::tree::TreeView;
-use super::{PaneCell, PaneView};
 use crate::base::figure;
 use crate::model::metric::Metric;
 use crate::tui::app::App;

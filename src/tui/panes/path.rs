@@ -1,7 +1,7 @@
 //! The propagation pane: how one delay spread, as a space-time diagram and, below it, step by step.
 
 use super::anomalies::{self, AnomaliesView};
-use super::{PaneCell, PaneView};
+use super::pane_view::{PaneCell, PaneView};
 use crate::base::figure;
 use crate::base::time::{Span, Timestamp};
 use crate::model::carrier::Carrier;

@@ -1,6 +1,6 @@
 //! Groups, verdict and causes of a comparison: the parts that the documents share, before and after their own.
 
-use super::cleaned;
+use super::cleaned::cleaned;
 use crate::base::figure;
 use crate::base::time::Timestamp;
 use crate::compare::{Basis, Cause, Comparison, Culprit, Dimension, Group, GroupsOrigin, SlowKind, Spread};

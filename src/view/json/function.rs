@@ -1,6 +1,6 @@
 //! `diff --function NAME`: a function with its callers, the nearest first, and its callees.
 
-use super::cleaned;
+use super::cleaned::cleaned;
 use super::tree::FunctionJson;
 use crate::compare::functions::{FrameLevel, Sandwich};
 use serde::Serialize;

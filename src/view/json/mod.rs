@@ -9,6 +9,7 @@
 //! - `samples`: executions of the groups, and two of them aligned
 //! - `timeline`: one execution
 
+mod cleaned;
 mod comparison;
 mod function;
 mod samples;
@@ -18,19 +19,15 @@ mod tree;
 pub use tree::largest;
 
 use super::diff_parts::DiffParts;
-use crate::base::clean;
 use crate::compare::Comparison;
 use crate::compare::ranks::{self, GroupMeans, RankComparison};
 use crate::model::Model;
+use cleaned::cleaned;
 use comparison::{Head, Tail};
 use function::SandwichJson;
 use samples::{AlignmentJson, SampleJson};
 use serde::Serialize;
 use tree::{FunctionJson, MetricJson, NodeJson};
-
-fn cleaned(text: &str) -> String {
-    clean::text(text).into_owned()
-}
 
 #[derive(Serialize)]
 struct ExplainJson {
@@ -145,6 +142,7 @@ pub fn diff(model: &Model, c: &Comparison, parts: &DiffParts<'_>, max_nodes: Opt
 mod tests {
     use super::samples::sampled;
     use super::*;
+    use crate::base::clean;
     use crate::base::ctx::Ctx;
     use crate::compare::{ComparisonRequest, compare, scenario};
     use serde_json::Value;

@@ -1,6 +1,6 @@
 //! Some executions of each group, and two executions moment by moment.
 
-use super::cleaned;
+use super::cleaned::cleaned;
 use super::timeline::{self, DivergenceJson, TimelineJson};
 use crate::base::figure;
 use crate::base::names::NameId;

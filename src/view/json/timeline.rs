@@ -1,6 +1,6 @@
 //! The time-line of one execution.
 
-use super::cleaned;
+use super::cleaned::cleaned;
 use crate::base::time::Ns;
 use crate::compare::frame_text;
 use crate::compare::moments::Divergence;

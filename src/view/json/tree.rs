@@ -1,6 +1,6 @@
 //! The metrics of both groups as histograms, and the differential tree.
 
-use super::cleaned;
+use super::cleaned::cleaned;
 use crate::compare::functions::{FunctionDiff, by_function};
 use crate::compare::inverted::InvertedTree;
 use crate::compare::members::sorted_present;

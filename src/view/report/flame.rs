@@ -6,7 +6,7 @@
 //! picture is complete without it. Frames too narrow to be seen are left out and counted. Cost: linear in the nodes.
 //! (B. Gregg, "Differential Flame Graphs", 2014; the tree itself: ALGORITHMS.md 7.2.)
 
-use super::Report;
+use super::document::Report;
 use crate::base::figure;
 use crate::compare::{Comparison, DiffNode, share_of_group};
 use crate::view::markup::{Escaped, shortened};

@@ -1,7 +1,7 @@
 //! The metrics of both groups as small bar charts in SVG: the fast executions upwards, the slow ones downwards, in the
 //! same bins. Each group's bars are scaled to its own largest bin, because groups differ in size.
 
-use super::Report;
+use super::document::Report;
 use crate::compare::members::sorted_present;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;

@@ -1,11 +1,12 @@
 //! The report as one HTML page: verdict, groups, causes, examples, flame graphs, metrics, data quality, caveats,
 //! command.
 
+use super::document::Report;
 use super::examples::{drawn, examples};
 use super::flame::{self, Widths};
+use super::histograms;
 use super::markdown::{affected, path_of};
 use super::timelines::{self, DrawnExecution};
-use super::{Report, histograms};
 use crate::advice::questions::questions;
 use crate::base::figure;
 use crate::base::time::Timestamp;

@@ -1,7 +1,7 @@
 //! The summary of a comparison in Markdown, for a ticket: verdict, groups, causes, examples, data quality, caveats,
 //! command.
 
-use super::Report;
+use super::document::Report;
 use super::examples::examples;
 use crate::advice::questions::questions;
 use crate::base::demangle::abbreviated;

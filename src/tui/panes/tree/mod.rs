@@ -5,7 +5,7 @@ mod draw;
 pub mod inverted;
 pub mod state;
 
-use super::{PaneCell, PaneView};
+use super::pane_view::{PaneCell, PaneView};
 use crate::base::figure;
 use crate::compare::{Comparison, share_of_group};
 use crate::model::Model;
