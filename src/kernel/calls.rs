@@ -8,16 +8,13 @@
 //! interrupt, and whether that interrupt was recorded or not ([`timed_out`]). ALGORITHMS.md sections 3.4 and 4.4.
 
 use super::machine::Machine;
-use super::seal::SegmentChange;
+use super::sealed_rows::{NEAR, SegmentChange};
 use super::thread_state::{OpenCall, ThreadState, WakeOutsideCall};
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::descriptor::NamedDescriptor;
 use crate::event::waiting_calls::{is_sleep, may_have_timed_out, timed_out};
 use crate::timeline::{Segment, SegmentKind, ThreadId, Waker};
-
-/// Number of segments in which the last wait of a call is looked for.
-pub(super) const NEAR: usize = 64;
 
 /// A tick of the kernel's clock: no time limit of a socket is shorter, no wait for a lock of a socket that long.
 const TICK: Ns = 1_000_000;

@@ -1,7 +1,7 @@
 //! The end of the kernel pass: open states are closed, and the timeline is sealed.
 
 use super::machine::Machine;
-use super::seal::{LateChange, SegmentChange};
+use super::sealed_rows::{LateChange, SegmentChange};
 use super::thread_state::{Gaps, Sched, ThreadState, UnknownReason};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};

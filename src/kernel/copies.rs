@@ -11,11 +11,7 @@
 //! Only traces that can hold copies are compared (same host, overlapping in time, with event classes in common). Cost:
 //! a hash of the event's content, and a search among the last [`KEPT`] events of its thread.
 
-use super::machine::{BatchIds, Machine};
-use crate::base::figure;
-use crate::base::notice::Notice;
 use crate::base::time::{Ns, Timestamp};
-use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, Kind};
 use crate::reading::batch::{Batch, MarkKey};
 use crate::timeline::ThreadId;
@@ -43,17 +39,17 @@ struct Original {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Copies {
     /// By trace: true if another trace may hold the same events.
-    expected: Vec<bool>,
+    pub expected: Vec<bool>,
     threads: HashMap<ThreadId, VecDeque<Original>>,
 }
 
 impl Copies {
-    fn is_expected(&self, trace: u16) -> bool {
+    pub fn is_expected(&self, trace: u16) -> bool {
         self.expected.get(usize::from(trace)).copied().unwrap_or(false)
     }
 
     /// True for an event of `thread` that another trace has delivered. `exact`: the thread is known, not only its ids.
-    fn take(&mut self, thread: ThreadId, event: &Event, content: u64, exact: bool) -> bool {
+    pub fn take(&mut self, thread: ThreadId, event: &Event, content: u64, exact: bool) -> bool {
         let last = self.threads.entry(thread).or_default();
         let same = |original: &Original| {
             let together = original.cpu == event.cpu && event.time.since(original.time) <= TOGETHER;
@@ -76,7 +72,7 @@ impl Copies {
 }
 
 /// A hash of an event without its time; `None` for events that may be delivered twice without harm.
-fn content(batch: &Batch, kind: Kind) -> Option<u64> {
+pub(super) fn content(batch: &Batch, kind: Kind) -> Option<u64> {
     let mut hash = DefaultHasher::new();
     std::mem::discriminant(&kind).hash(&mut hash);
     match kind {
@@ -102,33 +98,6 @@ fn content(batch: &Batch, kind: Kind) -> Option<u64> {
         _ => return None,
     }
     Some(hash.finish())
-}
-
-impl Machine {
-    /// The user-space trace at this position may hold copies of what another one holds.
-    pub fn expect_copies(&mut self, trace: usize) {
-        let expected = &mut self.copies.expected;
-        expected.resize(expected.len().max(trace + 1), false);
-        expected[trace] = true;
-    }
-
-    /// True for a user-space event that counts already, because another session recorded it.
-    pub(super) fn is_copy(
-        &mut self,
-        event: &Event,
-        origin: TraceOrigin,
-        thread: Option<ThreadId>,
-        ids: &BatchIds<'_>,
-    ) -> bool {
-        let Some(thread) = thread.filter(|_| self.copies.is_expected(event.trace)) else { return false };
-        let Some(content) = content(ids.batch, event.kind) else { return false };
-        let exact = self.kernel_traced.get(origin.host.index()) == Some(&true);
-        let copy = self.copies.take(thread, event, content, exact);
-        if copy {
-            self.notices.add(Notice::Copies, 1, || figure::moment(event.time.ns()));
-        }
-        copy
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@
 //! this: there every soft interrupt interrupts the thread.
 
 use super::idle_state::IdleState;
-use super::slots::{UNKNOWN_START, known_span};
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
@@ -20,6 +19,16 @@ use crate::reading::batch::NetworkPacket;
 use crate::timeline::{CpuRun, ThreadId, Waker};
 use foldhash::HashMap;
 use std::ops::{Index, IndexMut};
+
+/// The start of what began before a worker knew of it: the other machine has it.
+pub(super) const UNKNOWN_START: Timestamp = Timestamp::MIN;
+
+/// The span of the first row that a worker makes of what began at `since` where the worker does not know that; `None`
+/// if it is empty.
+pub(super) fn known_span(span: Span, since: Timestamp) -> Option<Span> {
+    let start = if span.start == UNKNOWN_START { since } else { span.start };
+    (start < span.end).then(|| Span::new(start, span.end))
+}
 
 /// Interrupts nest three or four deep; more is damage.
 pub(super) const MOST_NESTED: usize = 16;

@@ -13,22 +13,23 @@
 use super::copies::Copies;
 use super::cpu::Cpus;
 use super::functions::Pairs;
+use super::guess::Guess;
 use super::handlers::Handlers;
-use super::label::Reasons;
 use super::losses::Losses;
 use super::packets::Packets;
 use super::prepare::WakeChains;
-use super::remarks::{self, LastRemarks};
+use super::reasons::Reasons;
+use super::remarks::{self, BatchRemarks, Found, LastRemarks};
 use super::requests::Requests;
-use super::seal::{FilledSlabs, LateChange, SEAL_EVERY, SealMoments};
+use super::sealed_rows::{FilledSlabs, LateChange, SEAL_EVERY, SealMoments};
 use super::services::Services;
 use super::thread_state::{DescriptionVersion, ThreadState};
-use super::user::Guess;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
 use crate::event::host::{HostId, TraceOrigin};
 use crate::event::kind::{Event, TextId, ThreadContextId};
+use crate::event::remark::RemarkKind;
 use crate::event::stack::{RawStackId, renamed};
 use crate::kernel::threads::ThreadTable;
 use crate::model::facts::Quality;
@@ -303,5 +304,20 @@ impl Machine {
     /// The recording has page faults: they are part of the result.
     pub fn expect_page_faults(&mut self) {
         self.out.page_faults.get_or_insert_default();
+    }
+}
+
+impl Machine {
+    /// Add the remarks of the next batch.
+    pub(super) fn take_remarks(&mut self, batch: BatchRemarks) {
+        let LastRemarks { priorities, serve_timers } = &mut self.last_remarks;
+        self.out.tables.remarks.extend(batch.found.into_iter().filter_map(|Found { remark, if_timers }| {
+            let holds = match remark.kind {
+                RemarkKind::Priority(now) => priorities.insert((remark.host, remark.tid), now) != Some(now),
+                _ => !if_timers || serve_timers.get(&(remark.host, remark.cpu)) == Some(&true),
+            };
+            holds.then_some(remark)
+        }));
+        serve_timers.extend(batch.serve_timers);
     }
 }

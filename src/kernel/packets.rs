@@ -6,7 +6,7 @@
 //! send before a loss does not match a receive after it. The lists are bounded in number and age. Cost: the length of a
 //! connection's list, which is short where packets arrive.
 
-use super::thread_state::SegmentNumber;
+use super::sealed_rows::SegmentNumber;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::host::HostId;
 use crate::reading::batch::{Flow, NetworkPacket, TcpSegment};

@@ -10,7 +10,7 @@ use super::handlers::Handlers;
 use super::machine::Machine;
 use super::prepare::{PrepareOptions, prepare};
 use super::prepared::Prepared;
-use super::seal::{NumberedSlabs, SEAL_EVERY};
+use super::sealed_rows::{NumberedSlabs, SEAL_EVERY};
 use super::worker_rows::WorkerRows;
 use crate::base::allocator::return_free_memory;
 use crate::base::ctx::{Cancel, Cancelled, Ctx};

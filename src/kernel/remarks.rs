@@ -7,7 +7,6 @@
 //! priorities that say nothing new, and settles the conditions; so the result does not depend on how the events were
 //! cut. Cost: two comparisons for each switch.
 
-use super::machine::Machine;
 use crate::base::heap::{HeapSize, block};
 use crate::event::host::{HostId, TraceOrigin};
 use crate::event::kind::{Context, Event, Kind, SoftIrq};
@@ -24,25 +23,25 @@ const TIMERS: Context = Context::SoftIrq(SoftIrq::Timer);
 #[derive(Debug, Default)]
 pub(super) struct LastRemarks {
     /// By host and id.
-    priorities: HashMap<(HostId, i32), Priority>,
+    pub priorities: HashMap<(HostId, i32), Priority>,
     /// By host and CPU: it serves timers.
-    serve_timers: HashMap<(HostId, u32), bool>,
+    pub serve_timers: HashMap<(HostId, u32), bool>,
 }
 
 /// A remark, which counts only under a condition if it has one.
 #[derive(Clone, Copy, Debug)]
-struct Found {
-    remark: Remark,
+pub(super) struct Found {
+    pub remark: Remark,
     /// Its CPU served timers when the chunk began.
-    if_timers: bool,
+    pub if_timers: bool,
 }
 
 /// The remarks of a batch.
 #[derive(Debug, Default, Clone)]
 pub(super) struct BatchRemarks {
-    found: Vec<Found>,
+    pub found: Vec<Found>,
     /// By host and CPU, of those that began or ended to serve timers: they serve them at the end.
-    serve_timers: HashMap<(HostId, u32), bool>,
+    pub serve_timers: HashMap<(HostId, u32), bool>,
 }
 
 impl HeapSize for BatchRemarks {
@@ -106,19 +105,4 @@ fn look(event: &Event) -> Option<Looked> {
         Kind::Remark(kind) => Looked::Remark(kind),
         _ => return None,
     })
-}
-
-impl Machine {
-    /// Add the remarks of the next batch.
-    pub(super) fn take_remarks(&mut self, batch: BatchRemarks) {
-        let LastRemarks { priorities, serve_timers } = &mut self.last_remarks;
-        self.out.tables.remarks.extend(batch.found.into_iter().filter_map(|Found { remark, if_timers }| {
-            let holds = match remark.kind {
-                RemarkKind::Priority(now) => priorities.insert((remark.host, remark.tid), now) != Some(now),
-                _ => !if_timers || serve_timers.get(&(remark.host, remark.cpu)) == Some(&true),
-            };
-            holds.then_some(remark)
-        }));
-        serve_timers.extend(batch.serve_timers);
-    }
 }

@@ -13,7 +13,7 @@
 //! there are [`MOST_OPEN`], none of them is followed any further, and they end as those that are open at the end do; 4
 //! bytes are kept of each. Cost: a hash look-up for each step.
 
-use super::seal::move_first;
+use super::sealed_rows::move_first;
 use crate::base::heap::{HeapSize, block};
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;

@@ -3,10 +3,11 @@
 
 use super::cpu::CpuId;
 use super::machine::Machine;
-use super::thread_state::{EarlyWake, Label, Sched, UnknownReason, WakeOutsideCall};
+use super::thread_state::{EarlyWake, Label, Sched, ThreadState, UnknownReason, WakeOutsideCall};
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::host::HostId;
+use crate::event::kernel_thread::{is_handed_work, is_worker};
 use crate::event::kind::WakeSource;
 use crate::event::prev_state::PrevState;
 use crate::kernel::threads::{HostTid, ThreadInstance};
@@ -299,5 +300,18 @@ impl Machine {
             _ => {}
         }
         self.queue(thread, t, cpu);
+    }
+}
+
+impl Machine {
+    /// `waker` woke `thread` at `t`: a kernel thread may have been handed work.
+    pub(super) fn hand_work(&mut self, thread: ThreadId, t: Timestamp, waker: ThreadId) {
+        let names = &self.out.tables.names;
+        let [woken, by] = [thread, waker].map(|id| &self.threads[id]);
+        let name = |state: &ThreadState| state.thread.names.last().map_or("", |last| names.get(last.name));
+        let (woken_name, waker_name) = (name(woken), name(by));
+        if is_handed_work(woken_name) && woken.is_kernel(names) && !(is_worker(woken_name) && is_worker(waker_name)) {
+            self.services.hand(thread, t, waker);
+        }
     }
 }

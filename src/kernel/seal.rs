@@ -14,143 +14,27 @@
 //! slabs and the rows of threads would pass their part of the memory budget, the machine makes them leaves itself,
 //! before it goes on: that takes the time of its own thread, and changes no leaf.
 
-use super::calls::NEAR;
-use super::label::Reasons;
 use super::machine::Machine;
-use super::thread_state::{OpenCall, Sched, SegmentNumber, ThreadState};
+use super::reasons::Reasons;
+use super::sealed_rows::{
+    KEPT, LateChange, NEAR, NumberedSlabs, SealMoments, SegmentChange, SegmentNumber, clear, move_first, move_lines,
+    shrink,
+};
+use super::thread_state::{OpenCall, Sched, ThreadState};
 use crate::base::heap::{HeapSize, block};
 use crate::base::time::Timestamp;
-use crate::event::kind::Event;
-use crate::timeline::store::builder::{LineStoreBuilder, OpenBytes};
-use crate::timeline::store::leaf::StoredRow;
+use crate::timeline::store::builder::OpenBytes;
 use crate::timeline::store::parts::RowPlace;
 use crate::timeline::store::pool::LeafPool;
 use crate::timeline::store::row_builders::{OpenSlabs, RowBuilders, SealedSlabs};
-use crate::timeline::{Segment, SegmentKind, ThreadId, ThreadRows, Timeline, Waker};
-use std::collections::BTreeMap;
+use crate::timeline::{ThreadId, ThreadRows, Timeline};
 use std::sync::Arc;
 
-/// Events between two slabs on average, where the options of the pass do not say.
-pub(super) const SEAL_EVERY: usize = 1 << 14;
 /// Events for each thread between two slabs.
 const PER_THREAD: usize = 4;
-/// Rows for which a thread keeps memory at least.
-const KEPT: usize = 4;
 /// A family of which few events make rows waits until it has a row for each so many of the least events between two
 /// slabs (1,024, half a leaf): else each slab would have a leaf for a few rows of it.
 const LEAST_PART: usize = 8;
-
-/// The events before which rows may be sealed, by a hash of time, trace and CPU: which ones these are does not depend
-/// on the cuts between chunks. Time alone would not do: copies of a recording have as many events at each time as
-/// there are copies, so that many more events would lie between two moments.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SealMoments {
-    /// Fewer events than this are not sealed.
-    least: usize,
-    /// The greatest hash of such a moment.
-    greatest: u64,
-}
-
-impl SealMoments {
-    /// Every so many events on average: half as many, then one of the moments of which there is one in half as many.
-    pub fn every(events: usize) -> SealMoments {
-        let half = (events / 2).max(1);
-        SealMoments { least: half, greatest: u64::MAX / half as u64 }
-    }
-
-    /// True for the moment before such an event.
-    pub fn holds(self, event: &Event) -> bool {
-        let place = u64::from(event.trace) << 16 | u64::from(event.cpu);
-        let time = (event.time.ns() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        time.wrapping_add(place.wrapping_mul(0xd6e8_feb8_6659_fd93)) <= self.greatest
-    }
-}
-
-/// Segments of a thread that are not among its rows any more.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SealedSegments {
-    /// In the store.
-    pub stored: usize,
-    /// Before the recording began.
-    pub dropped: usize,
-}
-
-/// Slabs of rows by number.
-#[derive(Debug)]
-pub(super) struct NumberedSlabs<S> {
-    pub number: usize,
-    pub slabs: S,
-}
-
-/// The slabs that the machine has filled.
-#[derive(Debug, Default)]
-pub(super) struct FilledSlabs {
-    /// Number of slabs so far.
-    count: usize,
-    /// Those that were not taken to make them leaves.
-    open: Vec<NumberedSlabs<OpenSlabs>>,
-    /// Leaves that wait for those of an earlier slab.
-    sealed: BTreeMap<usize, SealedSlabs>,
-    /// Number of slabs whose leaves are in the store.
-    added: usize,
-    /// The bytes of the rows that threads had when they were last sealed.
-    in_threads: usize,
-    /// The most bytes of rows that were in no slab: those of threads, requests, services, page faults and counters.
-    most_outside: usize,
-    /// The bytes of the largest slabs so far.
-    largest: usize,
-    /// Bytes for rows that are in no leaf; `None`: any.
-    room: Option<u64>,
-}
-
-impl FilledSlabs {
-    /// Take the slabs that were filled, to make them leaves.
-    pub fn take(&mut self) -> Vec<NumberedSlabs<OpenSlabs>> {
-        std::mem::take(&mut self.open)
-    }
-}
-
-/// A change of a segment, once its cause is known.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum SegmentChange {
-    /// The send of the packet that ended the wait.
-    Sent(Waker),
-    /// If it is a wait that ended then without a cause: the thread was in a call, so it was the waker.
-    WokenInCall(Waker),
-    /// Only some processes were tracked; `follows` says whether this thread was.
-    Untracked { follows: bool },
-}
-
-/// A change of a sealed segment.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LateChange {
-    pub place: RowPlace,
-    pub change: SegmentChange,
-}
-
-impl SegmentChange {
-    /// Change a segment.
-    pub fn apply(self, segment: &mut Segment, reasons: &Reasons) {
-        match self {
-            SegmentChange::Sent(sender) => segment.waker = Some(sender),
-            SegmentChange::WokenInCall(waker) => match segment.kind {
-                _ if segment.span.end != waker.at => {}
-                SegmentKind::Blocked => (segment.waker, segment.qualifier) = (Some(waker), None),
-                SegmentKind::Stopped => segment.waker = Some(waker),
-                _ => {}
-            },
-            SegmentChange::Untracked { follows } => {
-                if segment.kind == SegmentKind::Preempted && !follows {
-                    segment.kind = SegmentKind::Unknown;
-                }
-                if segment.kind == SegmentKind::Unknown && segment.qualifier.is_none_or(|reason| reason == reasons.gap)
-                {
-                    segment.qualifier = Some(reasons.untracked);
-                }
-            }
-        }
-    }
-}
 
 impl ThreadState {
     /// Its last segment so far.
@@ -225,35 +109,6 @@ impl ThreadState {
             self.thread.runs_program();
         }
         move_first(&mut self.rows.calls, count, line, &mut into.calls);
-    }
-}
-
-/// Move the first rows of a line.
-pub(super) fn move_first<R: StoredRow>(rows: &mut Vec<R>, count: usize, line: usize, into: &mut LineStoreBuilder<R>) {
-    into.push(line, rows.get(..count).unwrap_or(&[]));
-    rows.drain(..count.min(rows.len()));
-    shrink(rows, count);
-}
-
-/// Move rows of several lines, those of each line in order.
-pub(super) fn move_lines<R: StoredRow>(rows: &mut Vec<R>, line: impl Fn(&R) -> usize, into: &mut LineStoreBuilder<R>) {
-    rows.sort_by_key(&line);
-    into.push_lines(rows, line);
-    clear(rows);
-}
-
-fn clear<R>(rows: &mut Vec<R>) {
-    let gone = rows.len();
-    rows.clear();
-    shrink(rows, gone);
-}
-
-/// Release memory of which rows took less than half, and let the next ones take what they need: `gone` have just left.
-/// A thread that has as many between any two slabs keeps its memory.
-fn shrink<R>(rows: &mut Vec<R>, gone: usize) {
-    let used = gone.max(rows.len()).max(KEPT);
-    if rows.capacity() > 2 * used {
-        rows.shrink_to(used);
     }
 }
 
@@ -414,6 +269,7 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::kind::Event;
     use crate::event::kind::{Kind, ThreadContextId};
 
     #[test]

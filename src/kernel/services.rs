@@ -8,13 +8,10 @@
 //! the pool needs one more runnable worker. The table of queued items is bounded; it is emptied when it is full. What
 //! was done moves to the store while the pass runs.
 
-use super::machine::Machine;
-use super::seal::move_lines;
-use super::thread_state::ThreadState;
+use super::sealed_rows::move_lines;
 use crate::base::heap::{HeapSize, block};
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
-use crate::event::kernel_thread::{is_handed_work, is_worker};
 use crate::timeline::store::builder::LineStoreBuilder;
 use crate::timeline::{Service, ThreadId};
 use foldhash::HashMap;
@@ -104,7 +101,7 @@ impl Services {
     }
 
     /// A kernel thread is woken by one that hands it work. If it is working already it continues with that.
-    fn hand(&mut self, thread: ThreadId, t: Timestamp, client: ThreadId) {
+    pub fn hand(&mut self, thread: ThreadId, t: Timestamp, client: ThreadId) {
         let client = self.client(client).unwrap_or(Client { thread: client, since: t });
         self.open.entry(thread).or_insert(OpenService { since: t, client: Some(client), is_item: false });
     }
@@ -150,19 +147,6 @@ impl Services {
         open.into_iter().for_each(|thread| self.end(thread, end));
         self.done.sort_unstable();
         self.done
-    }
-}
-
-impl Machine {
-    /// `waker` woke `thread` at `t`: a kernel thread may have been handed work.
-    pub(super) fn hand_work(&mut self, thread: ThreadId, t: Timestamp, waker: ThreadId) {
-        let names = &self.out.tables.names;
-        let [woken, by] = [thread, waker].map(|id| &self.threads[id]);
-        let name = |state: &ThreadState| state.thread.names.last().map_or("", |last| names.get(last.name));
-        let (woken_name, waker_name) = (name(woken), name(by));
-        if is_handed_work(woken_name) && woken.is_kernel(names) && !(is_worker(woken_name) && is_worker(waker_name)) {
-            self.services.hand(thread, t, waker);
-        }
     }
 }
 

@@ -4,23 +4,14 @@
 //! only that other machine sets (its ids in containers, its functions, the block requests that it submitted) is left
 //! as it is there. Cost: constant.
 
+use super::cpu::{UNKNOWN_START, known_span};
 use super::thread_state::{EarlyWake, Interruption, OpenCall, Sched, ThreadState};
-use crate::base::time::{Span, Timestamp};
+use crate::base::time::Timestamp;
 use crate::kernel::threads::Observed;
 use crate::timeline::Segment;
 
 /// The parent of a thread of a worker that no event has named.
 const UNKNOWN_PARENT: i32 = i32::MIN;
-
-/// The start of what began before a worker knew of it: the other machine has it.
-pub(super) const UNKNOWN_START: Timestamp = Timestamp::MIN;
-
-/// The span of the first row that a worker makes of what began at `since` where the worker does not know that; `None`
-/// if it is empty.
-pub(super) fn known_span(span: Span, since: Timestamp) -> Option<Span> {
-    let start = if span.start == UNKNOWN_START { since } else { span.start };
-    (start < span.end).then(|| Span::new(start, span.end))
-}
 
 /// The slots of a thread that the events of a chunk set.
 #[derive(Clone, Copy, Debug)]

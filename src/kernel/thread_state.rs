@@ -5,8 +5,8 @@
 
 use super::cpu::CpuId;
 use super::functions::Functions;
-use super::label::Reasons;
-use super::seal::SealedSegments;
+use super::reasons::Reasons;
+use super::sealed_rows::{SealedSegments, SegmentNumber};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
 use crate::event::descriptor::NamedDescriptor;
@@ -84,10 +84,6 @@ pub(super) struct OpenCall {
     pub name: NameId,
     pub descriptor: Option<NamedDescriptor>,
 }
-
-/// The number of a segment among all of its thread, sealed or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SegmentNumber(pub usize);
 
 /// A wake-up by a thread that seemed to be in no system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@
 //! state dump, a context, or because [`LEARNT`] events in a row happened on one thread, are valid for the life of that
 //! thread. ALGORITHMS.md section 2.3.
 
+use super::guess::Guess;
 use super::machine::{BatchIds, Machine};
 use super::thread_state::{Sched, UnknownReason};
 use crate::event::host::HostId;
@@ -16,14 +17,6 @@ use crate::timeline::{ThreadId, VirtualIds};
 
 /// Events in a row that prove the thread of their ids.
 const LEARNT: u32 = 8;
-
-/// The thread that seems to have certain ids in user space.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Guess {
-    thread: ThreadId,
-    /// Number of events in a row.
-    events: u32,
-}
 
 /// The threads that have certain ids.
 #[derive(Clone, Copy, Debug)]

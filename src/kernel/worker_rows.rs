@@ -8,9 +8,9 @@
 //!
 //! Rows that go to a slab before its moment are those that would go there at that moment: what is settled stays so.
 
-use super::calls::NEAR;
 use super::cpu::{Cpu, CpuId};
 use super::prepared::{CpuPart, ThreadPart, is_sender, sender_number};
+use super::sealed_rows::NEAR;
 use super::thread_state::{Label, OpenCall, ThreadState};
 use crate::base::heap::{HeapSize, block};
 use crate::base::names::NameId;

@@ -8,10 +8,10 @@
 use super::Preparation;
 use super::held::HeldThread;
 use crate::event::kind::{Event, Kind, TextId};
-use crate::kernel::cpu::CpuId;
+use crate::kernel::cpu::{CpuId, UNKNOWN_START};
 use crate::kernel::machine::Machine;
 use crate::kernel::prepared::{Due, LocalCpu, Prepared};
-use crate::kernel::slots::{KnownSlots, UNKNOWN_START};
+use crate::kernel::slots::KnownSlots;
 use crate::kernel::thread_state::{OpenCall, Sched, ThreadState};
 use crate::kernel::threads::HostTid;
 

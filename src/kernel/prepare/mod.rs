@@ -38,7 +38,7 @@ use super::cpu::CpuId;
 use super::machine::{BatchIds, Machine};
 use super::prepared::{Due, DueAt, LocalCpu, Prepared};
 use super::remarks;
-use super::seal::SealMoments;
+use super::sealed_rows::SealMoments;
 use crate::event::host::HostId;
 use crate::event::kind::{Event, Kind, TextId, ThreadContextId};
 use crate::event::stack::RawStackId;

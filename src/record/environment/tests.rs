@@ -1,8 +1,7 @@
 //! Lines of a machine that is a folder, and of this one.
 
 use super::*;
-use crate::model::environment::{CPU_GROUP, CPUS_ALLOWED, PRIORITY, QUOTA_US};
-use crate::model::environment::{SampledValue, SampledValues};
+use crate::model::environment::{CPU_GROUP, CPUS_ALLOWED, PRIORITY, QUOTA_US, SampledValue, SampledValues};
 
 /// A machine with a process of two threads, the second one bound to a CPU, and a kernel thread.
 fn machine() -> tempfile::TempDir {

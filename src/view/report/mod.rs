@@ -46,8 +46,7 @@ pub fn drawn(model: &Model, comparison: &Comparison) -> Vec<ExecutionId> {
 mod tests {
     use super::*;
     use crate::base::ctx::Ctx;
-    use crate::compare::ComparisonRequest;
-    use crate::compare::{compare, scenario};
+    use crate::compare::{ComparisonRequest, compare, scenario};
     use crate::view::markup::{Escaped, Plain};
 
     /// A comparison whose names try to break out of their place.
