@@ -4,7 +4,7 @@
 //! the state that it may read handed over and the state that it may write dropped. Where only the reads of an event are
 //! unknown, and its effect on the held CPU and thread is known, it is *mirrored*: left, and applied here as well; the
 //! worker's rows of it are dropped.
-//! ALGORITHMS.md section 10.2 says what each kind of event needs.
+//! ALGORITHMS.md section 10.7 says what each kind of event needs.
 
 use super::{Preparation, is_thread_event};
 use crate::event::descriptor::NamedDescriptor;

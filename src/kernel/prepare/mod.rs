@@ -6,7 +6,7 @@
 //! them: its machine, the same code, steps through their events as long as these ask for nothing that it does not hold.
 //! Any other event is left for the machine that joins the chunks and knows all states: before it, the worker hands over
 //! the state that the event may read, and drops the state that it may write. Events that may meet keep their order so,
-//! and the machine ends in the same state. ALGORITHMS.md section 10.2, after \[004\] 4.5.2.
+//! and the machine ends in the same state. ALGORITHMS.md section 10.7, after \[004\] 4.5.2.
 //!
 //! - A CPU is held with the thread that runs on it; its other threads stay held when they leave it.
 //! - A user-space event may ask for any thread by ids that are not known here; nothing is held then, unless it only
