@@ -178,7 +178,6 @@ fn calls(timeline: &mut Timeline, task: u32, name: &str, left_out: &BTreeSet<Thr
 pub struct ThreadLife {
     /// The thread; for a process its first thread.
     pub thread: ThreadId,
-    /// Its time.
     pub span: Span,
     /// Its begin and its end were recorded.
     pub whole: bool,

@@ -62,7 +62,6 @@ pub struct EcctInputs<'a> {
     pub timelines: &'a StackTimelines,
     /// Its threads' shown names.
     pub names: &'a ThreadNames,
-    /// Its disk requests.
     pub disk: &'a DiskUse,
     /// First threads of processes.
     pub leaders: &'a Leaders,

@@ -128,7 +128,6 @@ pub fn mark(
 /// The two ends of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecutionEnd {
-    /// Its beginning.
     Begin,
     End,
 }

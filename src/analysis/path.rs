@@ -40,7 +40,6 @@ pub enum Entered {
 pub struct PathSegment {
     pub thread: ThreadId,
     pub span: Span,
-    /// Its state.
     pub kind: SegmentKind,
     /// Device, interrupt or soft irq; reason of an unknown wait.
     pub qualifier: Option<NameId>,

@@ -107,7 +107,7 @@ impl SpillFile {
         SpillFile { medium, folder: folder.to_owned(), in_memory: false, extent: Mutex::default() }
     }
 
-    /// True where the file takes memory all the same.
+    /// True where the folder is a file system in memory (tmpfs), so that the file saves none.
     pub fn is_in_memory(&self) -> bool {
         self.in_memory
     }

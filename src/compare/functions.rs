@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 /// A function, call, wait or thread over all of its contexts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionDiff {
-    /// As drawn.
     pub name: String,
     /// Contexts that have it.
     pub places: u32,
@@ -31,7 +30,6 @@ pub struct FunctionDiff {
 /// A frame next to the occurrences of a function.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NeighbourFrame {
-    /// As drawn.
     pub name: String,
     /// Mean time in the slow group: of the function below this caller, or of this callee.
     pub slow_mean_ns: f64,

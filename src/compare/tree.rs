@@ -202,7 +202,6 @@ pub(super) trait TimesByContext {
     fn own(&mut self, execution: ExecutionId, put: impl FnMut(ContextId, u64));
     /// Times of an execution with the contexts below; each context once.
     fn inclusive(&mut self, execution: ExecutionId, put: impl FnMut(ContextId, u64));
-    /// Both.
     fn own_and_inclusive(
         &mut self,
         execution: ExecutionId,

@@ -93,7 +93,6 @@ impl WaitChains {
         &self.all[id.index()]
     }
 
-    /// How many.
     pub fn len(&self) -> usize {
         self.all.len()
     }

@@ -54,7 +54,6 @@ pub(super) struct Found {
 type Traced = (ChainId, Activity, PropagationPath);
 
 impl Delayed<'_> {
-    /// All delayed executions.
     pub(super) fn find(&self, settings: &Settings) -> Found {
         let delays = self.reference.delays(settings);
         let patterns = self.patterns(settings);

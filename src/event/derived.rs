@@ -37,7 +37,6 @@ pub struct Conversations {
 const FROM_ARRIVAL: &str = ",from=arrival";
 
 impl ConversationSide {
-    /// Both.
     pub const ALL: [ConversationSide; 2] = [ConversationSide::Serves, ConversationSide::Calls];
 
     /// How its tasks begin.

@@ -183,7 +183,6 @@ pub enum Kind {
     Wake {
         /// The woken.
         tid: i32,
-        /// Its run queue.
         cpu: u16,
         /// By which event this is known.
         source: WakeSource,
@@ -195,7 +194,6 @@ pub enum Kind {
         parent: i32,
         /// The new thread.
         child: i32,
-        /// Its process.
         child_pid: i32,
         /// Id of the child in its innermost namespace; 0 where not recorded.
         child_vtid: i32,
@@ -206,7 +204,6 @@ pub enum Kind {
     Exec {
         /// Its id from now on (that of the process).
         tid: i32,
-        /// Its id before.
         old_tid: i32,
         /// File as given to exec.
         path: TextId,
@@ -259,11 +256,9 @@ pub enum Kind {
         /// The open file that it names, of the calls of `event/descriptor.rs`.
         descriptor: Option<NamedDescriptor>,
     },
-    /// It returns.
     CallExit {
         /// Name of the call; none in old recordings, and where the call changed its own number.
         name: TextId,
-        /// Its return value.
         ret: i64,
     },
     /// A stack was recorded with the event that follows.
@@ -319,10 +314,7 @@ pub enum Kind {
         address: u64,
     },
     /// A system call of this length ends here, in a recording without their entries and exits.
-    Latency {
-        /// Its length.
-        ns: Ns,
-    },
+    Latency { ns: Ns },
     /// A hardware counter as the event that follows found it.
     Counter {
         /// Name of the context.

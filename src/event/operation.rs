@@ -55,7 +55,6 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// As an interval.
     pub fn span(&self) -> Span {
         Span::new(self.start, self.end)
     }

@@ -5,13 +5,11 @@
 pub enum PrevState {
     /// It could go on: preempted, or it yielded.
     Ready,
-    /// It waits.
     Blocked,
     /// It is stopped: it goes on when another thread lets it.
     Stopped(StoppedBy),
     /// It is parked: a kernel thread that has nothing to do.
     Parked,
-    /// It ends.
     Dead,
 }
 

@@ -111,7 +111,6 @@ pub enum RemarkKind {
     Throttled,
     /// A CPU has another frequency from now on, whatever runs there.
     Frequency {
-        /// Its number.
         cpu: u16,
         /// The frequency.
         khz: u32,

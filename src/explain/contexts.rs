@@ -50,7 +50,6 @@ pub struct Dictionary<'a> {
     pub timeline: &'a Timeline,
     /// The stacks of the outline.
     pub stacks: &'a StackTable,
-    /// Its processes' images.
     pub spaces: &'a Spaces,
     /// Folders with symbol files.
     pub places: &'a SymbolPaths,

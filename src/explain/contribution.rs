@@ -18,7 +18,6 @@ pub struct Contribution {
     pub hop: HopId,
     /// From its first part to its last one; between them others may have contributed.
     pub span: Span,
-    /// Its parts together.
     pub ns: u64,
 }
 

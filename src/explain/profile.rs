@@ -47,7 +47,6 @@ const UNKNOWN: &str = "unknown";
 
 #[derive(Clone, Debug)]
 pub struct ProfileRequest {
-    /// Which samples.
     pub task: ProfileTask,
     pub trace: TraceInfo,
     /// Folders of symbol files.

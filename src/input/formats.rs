@@ -21,7 +21,6 @@ pub const BEGIN: u64 = 1 << 16;
 /// A format of recordings.
 #[derive(Debug)]
 pub struct InputFormat {
-    /// Its name.
     pub name: &'static str,
     /// How the message about a file of no format names it.
     pub(super) listed: Listed,

@@ -34,10 +34,13 @@ pub(super) struct RequestEvent {
 /// How the machine follows a request of a chunk.
 #[derive(Clone, Copy, Debug)]
 enum Taken {
-    /// As any other.
     InTable,
     /// By the position of its row.
-    AtRow { at: u32, is_issued: bool, submitter: ThreadId },
+    AtRow {
+        at: u32,
+        is_issued: bool,
+        submitter: ThreadId,
+    },
 }
 
 /// The requests of a chunk while the machine takes them.

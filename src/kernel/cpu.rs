@@ -214,7 +214,6 @@ pub(super) struct Cpu {
     /// The processor's, while the idle task runs.
     pub idle_state: IdleState,
     pub runs: Vec<CpuRun>,
-    /// Its idle task.
     pub idle: Option<ThreadId>,
     /// True if a switch by which the idle task left was recorded.
     pub idle_leaves: bool,

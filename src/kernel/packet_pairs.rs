@@ -17,7 +17,6 @@ use crate::timeline::Waker;
 pub(super) enum SendFate {
     /// It waits for its receive.
     Waits,
-    /// It was received.
     Received,
     /// It repeats one that waited.
     Repeated,

@@ -172,7 +172,6 @@ pub struct Anomalies {
 pub struct ExaminedExecutions {
     /// Their task.
     pub task: String,
-    /// How many.
     pub count: u64,
 }
 

@@ -142,7 +142,6 @@ impl ColumnValues {
         (self.len..len).for_each(|_| self.push(ABSENT));
     }
 
-    /// How many.
     pub fn len(&self) -> usize {
         self.len
     }

@@ -106,7 +106,6 @@ impl Contexts {
         self.nodes[id.index()].parent
     }
 
-    /// Its last frame.
     pub fn frame(&self, id: ContextId) -> Frame {
         self.nodes[id.index()].frame
     }

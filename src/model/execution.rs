@@ -17,7 +17,6 @@ ExecutionId, }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContextTime {
     pub context: ContextId,
-    /// How long.
     pub ns: u64,
 }
 
@@ -154,7 +153,6 @@ pub struct Executions {
     pub end: Vec<Timestamp>,
     /// The thread of the end event (the one whose path is walked).
     pub who: Vec<ThreadInfoId>,
-    /// Which trace.
     pub trace: Vec<TraceId>,
     /// The CPU of the begin event; `u16::MAX` where unknown.
     pub cpu: Vec<u16>,
@@ -184,7 +182,6 @@ impl HeapSize for Executions {
 }
 
 impl Executions {
-    /// How many.
     pub fn len(&self) -> usize {
         self.start.len()
     }

@@ -102,9 +102,7 @@ pub struct TimelineEvent {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecutionTimeline {
-    /// Its begin.
     pub start: Timestamp,
-    /// Its length.
     pub ns: Ns,
     /// In the order in which the path enters them.
     pub threads: Vec<TimelineThread>,

@@ -72,7 +72,6 @@ pub struct Facts {
 }
 
 impl Lost {
-    /// Both together.
     pub fn and(self, other: Lost) -> Lost {
         Lost {
             events: self.events.saturating_add(other.events),

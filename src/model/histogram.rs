@@ -85,7 +85,6 @@ impl Bins {
         Bins { edges, logarithmic }
     }
 
-    /// How many.
     pub fn len(&self) -> usize {
         self.edges.len().saturating_sub(1)
     }

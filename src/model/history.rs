@@ -5,7 +5,6 @@ use crate::base::time::Span;
 /// One attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryRow {
-    /// Its path.
     pub attribute: String,
     /// In order of time, disjoint.
     pub intervals: Vec<HistoryInterval>,

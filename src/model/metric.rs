@@ -141,7 +141,6 @@ metrics! {
         Interleaved "interleaved" Ns Path,
         /// Mean frequency of the CPUs while the threads on the critical path ran, in kHz.
         CpuKhz "cpu_khz" Count Path,
-        /// Which trace.
         Trace "trace" Name Path,
         /// The name of its process.
         Process "process" Name Property,

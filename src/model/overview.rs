@@ -38,7 +38,6 @@ pub enum RequestRecord {
     /// None was: their number is unknown.
     #[default]
     Absent,
-    /// They were.
     Recorded,
 }
 

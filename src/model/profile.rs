@@ -22,7 +22,6 @@ pub struct Profile {
 /// A program, and how much of an event its samples stand for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramAmount {
-    /// Its name.
     pub program: String,
     /// The sum over its samples.
     pub amount: u64,

@@ -40,7 +40,6 @@ pub struct Recorded {
     /// Its events: those that answer a question by the names of the kernel, others as an option of the recorder names
     /// them.
     pub events: BTreeSet<String>,
-    /// Its call stacks.
     pub stacks: BTreeSet<StackKind>,
 }
 

@@ -55,7 +55,6 @@ pub struct RootCause {
     pub process: String,
     /// Its call, or what it did.
     pub what: String,
-    /// Its activity.
     pub kind: EventKind,
     /// The function, where stacks were recorded.
     pub function: Option<String>,
@@ -69,7 +68,6 @@ pub struct RootCause {
     pub route: Option<RouteChange>,
     /// Waits for work: neither source nor victim.
     pub idle: bool,
-    /// It delayed executions.
     pub in_executions: bool,
     /// All the delay that it caused.
     pub affected_ns: Ns,

@@ -11,7 +11,6 @@ pub struct UnexplainedWait {
     pub what: String,
     /// The region around it, where that is known.
     pub function: Option<String>,
-    /// How many.
     pub waits: u64,
     /// Of these, what they waited for had been sent in time: slow to arrive, or to run again.
     pub sent_in_time: u64,

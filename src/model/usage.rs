@@ -4,7 +4,6 @@ use crate::base::time::Ns;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuUse {
-    /// Its number.
     pub cpu: u32,
     /// Time on threads other than the idle task.
     pub active_ns: Ns,
@@ -19,7 +18,6 @@ pub struct ThreadUse {
     pub tid: i32,
     /// Process id.
     pub pid: i32,
-    /// Its last name.
     pub name: String,
     /// Time on any CPU.
     pub cpu_ns: Ns,

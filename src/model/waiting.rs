@@ -16,7 +16,6 @@ pub struct RankTime {
     pub function: String,
     /// The regions around it, outermost first, and itself.
     pub call_path: Vec<String>,
-    /// How long.
     pub ns: Ns,
 }
 
@@ -25,7 +24,6 @@ pub struct RankTime {
 pub struct WaitPlace {
     /// The waiting rank, and its call.
     pub at: RankTime,
-    /// How often.
     pub waits: u64,
     /// The late ranks, most delay first.
     pub causes: Vec<RankTime>,
@@ -35,9 +33,7 @@ pub struct WaitPlace {
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitStateTotal {
     pub kind: WaitState,
-    /// How many.
     pub waits: u64,
-    /// How long together.
     pub ns: Ns,
     /// Part of the time of all ranks and threads.
     pub share: f64,
@@ -61,11 +57,9 @@ pub struct Imbalance {
 /// A region on all ranks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionTime {
-    /// Its name.
     pub function: String,
     /// On all ranks together.
     pub ns: Ns,
-    /// How often.
     pub visits: u64,
     /// Mean of all ranks.
     pub mean_ns: Ns,
@@ -84,7 +78,6 @@ pub struct RankShare {
     pub label: String,
     /// MPI rank of its process, where it has one.
     pub rank: Option<u32>,
-    /// How long.
     pub ns: Ns,
 }
 

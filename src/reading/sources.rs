@@ -62,7 +62,6 @@ impl CpuLoss {
 /// A loss of events of a CPU that the tracer reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReportedLoss {
-    /// When it began.
     pub start: Timestamp,
     /// When the CPU's next packet began.
     pub resumes: Timestamp,

@@ -29,7 +29,6 @@ struct Process {
     pid: i32,
     /// Its id in its own namespace.
     own_pid: i32,
-    /// Its effective user.
     user: u32,
 }
 

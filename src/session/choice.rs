@@ -38,14 +38,12 @@ type Maker<'a, T> = dyn Fn(&KernelPass, usize, PairingRule) -> anyhow::Result<Ma
 
 /// The task of a loop whose begins and ends are marked.
 pub(super) struct MarkedLoop {
-    /// Its position.
     pub task: usize,
     pub name: String,
 }
 
 /// The result of one trial.
 struct Attempt<T> {
-    /// Its position.
     at: usize,
     made: Made<T>,
 }

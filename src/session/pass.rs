@@ -25,7 +25,6 @@ pub(super) struct KernelPass {
     pub notices: Notices,
     /// By task: what is worth knowing of how it was delimited.
     pub of_tasks: Vec<Notices>,
-    /// Its call stacks.
     pub stacks: LazyStackTables,
     /// By name or pid: the threads of the processes that were asked about so far.
     pub threads: RefCell<BTreeMap<String, Arc<BTreeSet<ThreadId>>>>,

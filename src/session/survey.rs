@@ -30,7 +30,6 @@ pub struct TraceSurvey {
 pub enum Invariants {
     /// A broken one is an error.
     Checked,
-    /// They are assumed.
     Assumed,
 }
 

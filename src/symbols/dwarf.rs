@@ -62,7 +62,6 @@ struct Open {
 /// The debug information of a file.
 struct Units<'d, 'a> {
     dwarf: &'d Dwarf<Reader<'a>>,
-    /// Where units begin.
     starts: Vec<DebugInfoOffset>,
     /// The table of abbreviations that was read last: neighbouring units may share one.
     last: RefCell<Option<(DebugAbbrevOffset, Arc<Abbreviations>)>>,

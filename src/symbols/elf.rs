@@ -50,7 +50,6 @@ impl FileIdentity {
 pub struct DebugLink<N> {
     /// The file's name.
     pub name: N,
-    /// Its checksum.
     pub crc: u32,
 }
 

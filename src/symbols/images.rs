@@ -110,7 +110,6 @@ pub struct Space {
     pub program: u32,
     /// Process id.
     pub pid: i32,
-    /// Its begin.
     pub from: Timestamp,
     /// The executable as given to exec, in this process or in the one that forked it.
     pub executable: Option<NameId>,

@@ -42,7 +42,6 @@ pub struct ThisMachine {
 /// What a recording says about the machine that it is of.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecordedMachine<'a> {
-    /// Its name.
     pub host: Option<&'a str>,
     /// Release of its kernel.
     pub release: Option<&'a str>,

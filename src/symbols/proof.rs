@@ -21,7 +21,6 @@ const PAGE: u64 = 4096;
 /// The recorded properties of a mapped file besides its path and its build id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Mapping {
-    /// Its size.
     pub extent: Option<MappedExtent>,
     /// The time of the first report that it is mapped, on the time line of the recording.
     pub reported: Timestamp,

@@ -24,10 +24,7 @@ pub enum BookmarkPlace {
         path: Vec<String>,
     },
     /// A row of the histograms.
-    Metric {
-        /// Its name.
-        metric: String,
-    },
+    Metric { metric: String },
     Anomaly {
         /// The begin of the occurrence on the recording's clock, ns.
         start_ns: i64,

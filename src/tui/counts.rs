@@ -20,7 +20,6 @@ use std::sync::Arc;
 /// One metric in both groups.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistogramRow {
-    /// Which.
     pub metric: Metric,
     pub bins: Arc<Bins>,
     /// The name of each bin, for metrics that are names; else empty.

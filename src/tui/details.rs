@@ -23,7 +23,6 @@ const SAMPLES: usize = 8;
 /// A frame of the full stack with its figures.
 #[derive(Clone, Debug)]
 pub struct StackRow {
-    /// As drawn.
     pub frame: String,
     /// The node, if the path is in the tree.
     pub node: Option<DiffNode>,
@@ -93,12 +92,12 @@ impl Details {
     }
 }
 
-/// Whether executions are looked up: many are looked at for that.
+/// Whether sample executions are searched, which scans all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleSearch {
-    /// They are.
+    /// Searched.
     Done,
-    /// They are not: for each move of a cursor.
+    /// Skipped, because details are built again at every move of a cursor.
     LeftOut,
 }
 

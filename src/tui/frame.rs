@@ -39,7 +39,6 @@ pub struct ScreenFrame {
 /// A pane and its rectangle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaneArea {
-    /// Which pane.
     pub pane: Pane,
     /// Its rectangle, title line included.
     pub area: Rect,

@@ -19,7 +19,7 @@ use crate::view::report::{Invocation, ReportFormat};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A request for ctx.
+/// A request for a background job.
 #[derive(Clone, Debug)]
 pub enum Job {
     /// Analyse the trace for a task (`None`: the one that the command line or the trace chooses).
@@ -64,7 +64,7 @@ pub enum Job {
     },
     /// Find the threads that used the same things as one of a time-line.
     Concurrent {
-        /// As which, and when.
+        /// The thread, CPU and span asked about.
         question: ConcurrentQuestion,
     },
     /// How busy CPUs, disks and network were over a span, or over the whole recording.
@@ -118,7 +118,6 @@ pub enum Exported {
 /// A path among all.
 #[derive(Clone, Debug)]
 pub struct SelectedPath {
-    /// All paths.
     pub found: Arc<AnomalyReport>,
     /// The position of the selected one.
     pub at: usize,

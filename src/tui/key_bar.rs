@@ -17,7 +17,6 @@ pub struct KeyWord {
     pub word: &'static str,
     /// What it does.
     pub action: Action,
-    /// Its first column.
     pub x: usize,
 }
 

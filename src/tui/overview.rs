@@ -29,7 +29,6 @@ pub fn strip_lines((columns, lines): (u16, u16)) -> usize {
 /// The whole recording, once a job has read it.
 #[derive(Clone, Debug, Default)]
 pub struct OverviewState {
-    /// Its cells.
     pub whole: Option<Arc<RecordingOverview>>,
     /// The running job.
     pub busy: Option<Busy>,
@@ -55,7 +54,6 @@ pub struct OverviewView {
 /// A column of a drawing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OverviewColumn {
-    /// Its times.
     pub span: Span,
     /// The averages in it.
     pub mean: OverviewMean,

@@ -26,7 +26,7 @@ pub enum AnomalyRole {
     Unexplained,
     /// An execution that this path delayed.
     Delayed(usize),
-    /// It waited for ctx.
+    /// It waited for work.
     Idle,
 }
 

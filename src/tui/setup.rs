@@ -1,4 +1,4 @@
-//! Input of the interface: a title, its appearance, and the [`Backend`] that does the ctx.
+//! Input of the interface: a title, its appearance, and the [`Backend`] that runs the jobs.
 
 use super::job::{BaselineInput, Exported, TaskSummary, WriteOutcome};
 use super::key_map::KeyMap;

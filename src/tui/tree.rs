@@ -74,7 +74,6 @@ pub struct SmallNodes {
     pub parent: Option<u32>,
     /// The first of them.
     pub first: u32,
-    /// How many.
     pub count: u32,
     /// Sum of the slow group's mean times.
     pub slow_mean_ns: f64,

@@ -23,7 +23,6 @@ pub enum Glyphs {
 pub struct Page {
     /// Columns.
     pub width: usize,
-    /// Its characters.
     pub glyphs: Glyphs,
 }
 

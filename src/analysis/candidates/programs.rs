@@ -28,7 +28,6 @@ pub enum Rank {
     /// It is any other.
     #[default]
     Other,
-    /// It did most.
     Busiest,
     /// The tracer ran it, but there it used hardly any CPU.
     Command,

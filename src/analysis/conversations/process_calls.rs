@@ -22,7 +22,6 @@ pub(super) enum CallMeaning {
     Makes(DescriptorOrigin),
     /// It waits for some of many descriptors.
     Polls,
-    /// It rests.
     Sleeps,
 }
 

@@ -16,7 +16,6 @@ const LEAST: usize = 4096;
 pub struct NodeTime {
     /// In which node; an execution may have several times in one.
     pub node: OutlineId,
-    /// How long.
     pub ns: u64,
 }
 
@@ -58,7 +57,6 @@ impl NodeTimes {
         self.times.push(time);
     }
 
-    /// All of them.
     pub fn take(mut self) -> Vec<NodeTime> {
         match self.order {
             TimeOrder::Kept => {}

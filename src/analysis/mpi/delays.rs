@@ -149,7 +149,6 @@ fn overlap(a: &RankWait, b: &RankWait) -> Ns {
 /// The waiting that a region caused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionCost {
-    /// How long.
     pub ns: Ns,
     /// A call path of the region.
     pub path: u32,

@@ -40,7 +40,6 @@ pub struct RegionShare {
     /// Position of the stream.
     pub stream: u32,
     pub region: Region,
-    /// How long.
     pub ns: Ns,
 }
 

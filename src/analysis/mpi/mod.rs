@@ -50,9 +50,7 @@ pub struct WaitRow {
     pub call: NameId,
     /// Its call path; none where only the call is known.
     pub path: u32,
-    /// How many.
     pub waits: u64,
-    /// How long together.
     pub ns: Ns,
     /// The late ranks and their activities, largest first.
     pub causes: Vec<WaitCause>,
@@ -62,9 +60,7 @@ pub struct WaitRow {
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitStateRows {
     pub kind: WaitState,
-    /// How many.
     pub waits: u64,
-    /// How long together.
     pub ns: Ns,
     /// By place, longest first.
     pub rows: Vec<WaitRow>,
@@ -90,7 +86,6 @@ pub struct SteadyImbalance {
     pub stream: u32,
     /// The activity that takes it longer than others.
     pub region: Region,
-    /// Its time there.
     pub ns: Ns,
     /// The mean over all ranks, including those that were never in the region.
     pub mean_ns: Ns,

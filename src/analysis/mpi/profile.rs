@@ -21,7 +21,6 @@ pub struct Region {
 }
 
 impl Region {
-    /// As text.
     pub fn words(self, operations: &Operations) -> String {
         let name = operations.names.get(self.name);
         if self.after { format!("computation after {name}") } else { name.to_owned() }
@@ -33,7 +32,6 @@ impl Region {
 pub struct ActivitySpan {
     /// Twice the position of its operation, plus one for the time after it.
     pub event: u32,
-    /// Its time.
     pub span: Span,
     /// The kind of the event.
     pub kind: EventKind,
@@ -231,7 +229,6 @@ impl Iterator for Backward<'_> {
 /// Activity in a region.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RegionSum {
-    /// How long.
     pub ns: Ns,
     /// The number of activities that were added one by one.
     pub count: u32,

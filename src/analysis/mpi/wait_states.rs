@@ -23,7 +23,6 @@ pub struct RankWait {
     pub place: OperationPlace,
     /// The kind of wait.
     pub kind: WaitState,
-    /// Its begin.
     pub start: Timestamp,
     /// The time until which the operation could not continue.
     pub until: Timestamp,
@@ -34,7 +33,6 @@ pub struct RankWait {
 }
 
 impl RankWait {
-    /// How long.
     pub fn len(&self) -> Ns {
         self.until - self.start
     }

@@ -34,7 +34,6 @@ pub enum GrammarRule {
     Loop {
         /// The repeated item.
         body: GrammarSymbol,
-        /// How often.
         count: u32,
     },
 }

@@ -43,7 +43,6 @@ pub enum IterationPattern {
 }
 
 impl IterationPattern {
-    /// As text.
     pub fn name(&self, mined: &PatternAnalysis) -> String {
         match self {
             IterationPattern::Mined(id) => mined.table.name(*id, &mined.operations.names),

@@ -36,7 +36,6 @@ pub enum PatternShape {
     Loop {
         /// The repeated item.
         body: PatternPart,
-        /// How often.
         count: u32,
     },
 }
@@ -53,7 +52,6 @@ pub enum PatternRole {
 /// A pattern. Those that it uses have smaller ids.
 #[derive(Clone, Debug)]
 pub struct MinedPattern {
-    /// Its composition.
     pub shape: PatternShape,
     /// Operations in it, loops unrolled.
     pub length: u32,

@@ -103,7 +103,6 @@ impl StackTimelines {
         &self.stacks
     }
 
-    /// All stacks.
     pub fn distinct(&self) -> &[Stack] {
         &self.stacks.stacks
     }

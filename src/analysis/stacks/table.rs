@@ -47,7 +47,6 @@ impl StackTable {
         })
     }
 
-    /// All stacks.
     pub fn distinct(&self) -> &[Stack] {
         &self.stacks
     }

@@ -20,7 +20,6 @@ pub(super) struct HostCpu {
 pub(super) struct UsageThread {
     /// Its name in the first event that named it.
     pub key: HostTid,
-    /// Its id now.
     tid: i32,
     /// In a chunk: true if it may be a thread of the carried-in state, found by its id.
     pub carried_in: bool,
@@ -74,12 +73,10 @@ impl UsageThread {
         self.key.host()
     }
 
-    /// Its process.
     pub fn pid(&self) -> i32 {
         self.pid.get().unwrap_or(self.tid)
     }
 
-    /// Its last name.
     pub fn name(&self) -> Option<NameId> {
         self.name.get()
     }

@@ -167,7 +167,6 @@ pub(super) enum Show {
 /// A name for values (or bits).
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Label {
-    /// As written.
     pub(super) name: Box<str>,
     /// Which values (or bits).
     pub(super) ranges: Vec<ValueRange>,
@@ -347,7 +346,6 @@ pub(super) struct StreamClass {
     pub(super) common_context: Option<Field>,
     /// Its default clock, in [`Schema::clocks`].
     pub(super) clock: Option<usize>,
-    /// Its record classes.
     pub(super) events: Vec<Arc<EventClass>>,
 }
 

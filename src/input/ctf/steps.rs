@@ -159,7 +159,6 @@ pub enum FieldShape {
 pub struct ElementFormat {
     /// How each is shown.
     pub format: NumberFormat,
-    /// They are signed.
     pub signed: bool,
 }
 
@@ -238,7 +237,6 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// All its steps.
     pub(super) fn all(&self) -> Range<u32> {
         0..self.steps.len() as u32
     }

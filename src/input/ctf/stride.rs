@@ -120,7 +120,6 @@ struct End;
 
 /// An event header in a packet.
 pub(super) struct LocatedHeader {
-    /// Its first bit.
     pub(super) start: u64,
     /// The event id in it; 0 if the stream has no ids.
     pub(super) id: u64,

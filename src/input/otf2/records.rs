@@ -122,7 +122,6 @@ pub enum EventRecord {
     CollectiveBegin,
     /// A collective operation ends.
     CollectiveEnd {
-        /// Which; OTF2's number.
         operation: u8,
         communicator: u32,
         /// Rank of the root in the communicator; all ones where there is none.
@@ -130,7 +129,6 @@ pub enum EventRecord {
     },
     /// A collective operation of a request is complete.
     CollectiveComplete {
-        /// Which; OTF2's number.
         operation: u8,
         communicator: u32,
         /// Rank of the root in the communicator; all ones where there is none.
@@ -155,14 +153,12 @@ pub enum EventRecord {
     ThreadEnd(CreatedThread),
     /// The thread acquired a lock.
     Acquire {
-        /// Which.
         lock: u32,
         /// Number of this acquisition, counted from the first.
         order: u32,
     },
     /// The thread released a lock.
     Release {
-        /// Which.
         lock: u32,
         /// Number of the acquisition that ends.
         order: u32,
@@ -184,7 +180,6 @@ pub enum EventRecord {
     Metric(u32),
     /// A parameter of the innermost region.
     Parameter {
-        /// Which.
         parameter: u32,
         value: ParameterValue,
     },
@@ -192,7 +187,6 @@ pub enum EventRecord {
     RmaWindow(u32),
     /// A collective operation on a window ends.
     RmaCollectiveEnd {
-        /// Which; OTF2's number.
         operation: u8,
         window: u32,
     },

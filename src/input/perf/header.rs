@@ -76,7 +76,6 @@ pub struct ClockReadings {
 /// The header of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordHeader {
-    /// Its type.
     pub kind: u32,
     /// Flags whose meaning depends on the type.
     pub misc: u16,

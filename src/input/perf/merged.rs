@@ -30,9 +30,7 @@ impl RecordKey {
 /// A record and its place.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordInTime<'a> {
-    /// Its place.
     pub key: RecordKey,
-    /// Its type.
     pub kind: u32,
     /// Its bytes, with the header.
     pub record: &'a [u8],

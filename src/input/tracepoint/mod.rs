@@ -172,7 +172,6 @@ pub struct TracepointTrace<S> {
 /// The parts of a recording.
 #[derive(Debug)]
 pub struct TraceParts<S> {
-    /// Its records.
     pub storage: S,
     /// Format and version.
     pub version: String,

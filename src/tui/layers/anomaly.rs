@@ -19,7 +19,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct AnomalyPage {
     pub report: Arc<AnomalyReport>,
-    /// Its position.
     pub at: u32,
 }
 

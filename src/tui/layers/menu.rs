@@ -78,7 +78,6 @@ pub struct Menu<C> {
     pub title: &'static str,
     /// The text typed.
     pub input: TextInput,
-    /// All entries.
     pub items: Vec<MenuItem<C>>,
     /// Position of the cursor among those that fit.
     pub at: usize,

@@ -17,18 +17,14 @@ fn same(a: &Cell, b: &Cell) -> bool {
 /// A position on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellPlace {
-    /// Its column.
     pub x: u16,
-    /// Its line.
     pub y: u16,
 }
 
 /// Cells of a line that are written at once.
 #[derive(Clone, Debug)]
 pub struct CellRun {
-    /// Its first cell.
     pub begin: CellPlace,
-    /// Its attributes.
     pub ink: Ink,
     /// The bytes without those that change attributes.
     pub text: Vec<u8>,

@@ -7,9 +7,7 @@ use std::hash::{BuildHasher, Hasher};
 
 /// A region whose lines move up or down.
 pub struct Scrolled {
-    /// Its first line.
     top: usize,
-    /// Its last line.
     bottom: usize,
     /// By so many lines.
     by: usize,

@@ -17,7 +17,6 @@ pub struct LaneArrow {
     pub from: usize,
     /// The thread that is woken.
     pub to: usize,
-    /// When.
     pub column: usize,
 }
 

@@ -33,7 +33,6 @@ pub(super) struct DrawnExecution<'a> {
     /// `slow` or `fast`.
     pub group: &'static str,
     pub number: u32,
-    /// Its time-line.
     pub timeline: &'a ExecutionTimeline,
 }
 
