@@ -107,8 +107,10 @@ fn subject(of: ResultsOf) -> String {
         ResultsOf::Executions(executions) => format!("the results of {executions} executions"),
         ResultsOf::Paths(executions) => format!("the paths of {executions} executions"),
         ResultsOf::HeldUp { executions, .. } => format!("the threads that delayed {executions} executions"),
-        ResultsOf::Operations { operations, .. } => {
-            format!("patterns in {operations} system calls and user-space events")
+        ResultsOf::Operations { operations, executions, .. } => {
+            let beside =
+                if executions > 0 { format!(" and the paths of {executions} executions") } else { String::new() };
+            format!("patterns in {operations} system calls and user-space events{beside}")
         }
     }
 }

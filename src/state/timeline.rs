@@ -23,12 +23,14 @@ pub use super::tables::Tables;
 use crate::base::budget::ResultsOf;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart, PartSizes, block, with_elements};
+use crate::base::large_blocks::LARGE;
 use crate::base::memory::MemoryError;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
 pub use crate::event::host::HostId;
 pub use crate::event::host::TraceOrigin;
 pub use crate::event::image::ImageChange;
+use crate::event::operation::Operation;
 use crate::event::remark::Remark;
 pub use crate::event::stack::{RawStackId, RawStacks, StackOrigin};
 use crate::model::environment::PlacedEnvironment;
@@ -274,10 +276,14 @@ impl Timeline {
     }
 
     /// The operations of all threads, at most: each system call and delimiting event, with each stack sample.
-    pub fn most_operations(&self) -> ResultsOf {
+    pub fn most_operations(&self, executions: usize) -> ResultsOf {
         let rows = &self.rows;
+        let calls = || (0..self.threads.len()).map(|thread| rows.calls.line(thread).len()).filter(|calls| *calls > 0);
         ResultsOf::Operations {
+            executions,
+            threads: calls().count(),
             operations: rows.calls.row_count() + rows.marks.len(),
+            in_short_lists: calls().filter(|calls| calls * size_of::<Operation>() < LARGE).sum(),
             stacks: rows.samples.row_count(),
         }
     }
