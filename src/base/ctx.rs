@@ -95,6 +95,33 @@ impl Progress {
     pub fn step(&self, n: u64) {
         self.done.fetch_add(n, Ordering::Relaxed);
     }
+
+    /// The same items, each of which is a unit that is done.
+    pub fn follow<I: Iterator>(&self, items: I) -> impl Iterator<Item = I::Item> + use<'_, I> {
+        let mut unsaid = UnsaidSteps { progress: self, steps: 0 };
+        items.inspect(move |_| unsaid.step())
+    }
+}
+
+/// Units that are done and not said yet: who shows them looks ten times a second.
+struct UnsaidSteps<'p> {
+    progress: &'p Progress,
+    steps: u64,
+}
+
+impl UnsaidSteps<'_> {
+    fn step(&mut self) {
+        self.steps += 1;
+        if self.steps == 4096 {
+            self.progress.step(std::mem::take(&mut self.steps));
+        }
+    }
+}
+
+impl Drop for UnsaidSteps<'_> {
+    fn drop(&mut self) {
+        self.progress.step(self.steps);
+    }
 }
 
 /// The context that every long computation gets: workers, cancel flag, progress, memory limit.

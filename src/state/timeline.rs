@@ -248,6 +248,21 @@ impl Timeline {
         !self.rows.calls.is_empty()
     }
 
+    /// Number of all segments.
+    pub fn segment_count(&self) -> usize {
+        self.rows.segments.row_count()
+    }
+
+    /// Number of all system calls.
+    pub fn call_count(&self) -> usize {
+        self.rows.calls.row_count()
+    }
+
+    /// Number of all stack samples.
+    pub fn sample_count(&self) -> usize {
+        self.rows.samples.row_count()
+    }
+
     /// True where any stack was sampled.
     pub fn has_samples(&self) -> bool {
         !self.rows.samples.is_empty()
