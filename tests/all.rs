@@ -33,6 +33,7 @@ mod history_files;
 mod hostile;
 mod interop;
 mod layers;
+mod limits;
 mod machines;
 mod measured;
 mod metrics;

@@ -1,7 +1,8 @@
 //! Without memory there is one line and exit status 1, never a signal: under every limit of the address space from too
 //! small to begin to large enough to answer. Under `--memory` states go to a file, and what cannot is refused by name.
 
-use crate::support::{ask, ctf_writer, kernel_trace, repeated};
+use crate::support::operations::{MS, OperationsBuilder};
+use crate::support::{ask, ctf_writer, kernel_trace, otf2, repeated};
 use ask::{fixture, run, said};
 use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use kernel_trace::KernelTrace;
@@ -9,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::rc::Rc;
 use whyslow::parts::base::time::Ns;
+use whyslow::parts::event::operation::OperationKind;
 
 /// True if the program's own code is reached under this limit: the loader and the kernel report smaller ones
 /// themselves.
@@ -224,6 +226,24 @@ fn a_larger_limit_never_fails_where_a_smaller_one_works() {
     let path = folder.path().join("v6.dat");
     sweep(&["query", "--json", "--attribute", "threads/*/state", "--longest", "20"], None, &path);
     sweep(&["anomalies", "--json"], None, &path);
+}
+
+/// Two ranks that work by turns, each of them sending its result to the other.
+#[test]
+fn archives_of_runs_obey_every_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = OperationsBuilder::on_one_clock(2);
+    for turn in 0..40_000 {
+        let (from, to) = (turn % 2, (turn + 1) % 2);
+        let took = if turn % 900 == 17 { 9 * MS } else { MS };
+        run.work(from, "assemble", took);
+        let sent = run.until(from, "MPI_Send", OperationKind::Work, run.now[from] + 1000);
+        let received = run.until(to, "MPI_Recv", OperationKind::Receive, run.now[from] + 5000);
+        run.send(sent, received);
+    }
+    let path = otf2::recording::record(&run.finish(), folder.path());
+    sweep(&["anomalies", "--json"], None, &path);
+    sweep(&["explain", "--json"], None, &path);
 }
 
 /// Those that write files keep more at a time than an answer needs: all tasks, all states, time-lines.

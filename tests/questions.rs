@@ -116,7 +116,7 @@ fn questions(folder: &Path) -> [Asked; 2] {
         }
     }
     survey::survey(&surveyed, &[], &mut notices);
-    operations::of_recording(&surveyed, |_| None);
+    operations::of_recording(&surveyed, |_| None, &ctx).unwrap();
     let programs = Programs::new(&surveyed, None);
     programs.busiest(&surveyed);
     let (stacks, symbol_paths) = (&LazyStackTables::default(), &SymbolPaths::default());

@@ -8,6 +8,7 @@
 //! segments, a look-up per wake-up, a sort of the user-space events.
 
 use super::leaders::Leaders;
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::host::HostId;
@@ -76,13 +77,18 @@ fn user_events<'a>(
 }
 
 /// The operations of those threads; `named` gives the name of what each mark begins or ends.
-pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(MarkRow) -> Option<&'a str>) -> Operations {
+pub fn of_recording<'a>(
+    timeline: &Timeline,
+    named: impl Fn(MarkRow) -> Option<&'a str>,
+    ctx: &Ctx,
+) -> Result<Operations, Cancelled> {
     let mut operations = Operations { one_clock: true, ..Operations::default() };
     let events = user_events(timeline, named, &mut operations.names);
     let leaders = Leaders::new(timeline);
     let reader = timeline.reader(Asker::Operations);
     let mut streams: Vec<Option<u32>> = vec![None; timeline.threads().len()];
     for id in self::streams(timeline) {
+        ctx.cancel.check()?;
         let Some(stream) = streams.get_mut(id.index()) else { continue };
         *stream = Some(operations.sequences.len() as u32);
         let place = place(timeline, &leaders, id);
@@ -114,6 +120,7 @@ pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(MarkRow) -> Option<&
     }
     for (at, to) in streams.iter().enumerate() {
         let Some(to) = *to else { continue };
+        ctx.cancel.check()?;
         for segment in reader.segments(ThreadId::at(at)).all() {
             let carrier = match segment.kind {
                 SegmentKind::Blocked => Carrier::Wakeup,
@@ -135,7 +142,7 @@ pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(MarkRow) -> Option<&
         }
     }
     operations.messages.sort_by_key(|m| (m.to, m.received, m.from));
-    operations
+    Ok(operations)
 }
 
 /// The time for which a thread waited in `span`.
@@ -207,7 +214,7 @@ mod tests {
 
     #[test]
     fn slow_wait_has_the_causing_thread_as_root_cause() {
-        let operations = of_recording(&draft().seal(), |_| None);
+        let operations = of_recording(&draft().seal(), |_| None, &Ctx::new(1)).unwrap();
         assert_eq!(operations.messages.len(), 50);
         let ctx = Ctx::new(1);
         let mined = PatternAnalysis::new(operations, &ctx).unwrap();
@@ -259,7 +266,7 @@ mod tests {
         };
         let first = timeline.threads[1].rows.calls[0].span;
         timeline.marks = vec![mark(first.start - 1, true), mark(first.end, false)];
-        let operations = of_recording(&timeline.seal(), |_| Some("app:request"));
+        let operations = of_recording(&timeline.seal(), |_| Some("app:request"), &Ctx::new(1)).unwrap();
         let names: Vec<_> =
             operations.sequences[1].operations.iter().take(4).map(|o| operations.names.get(o.symbol)).collect();
         assert_eq!(names, ["app:request begin", "write", "app:request end", "read"]);

@@ -51,6 +51,10 @@ const HELD_UP: u64 = 160;
 const CONTRIBUTION: u64 = 32;
 /// Bytes of an operation: itself, its message, and the grammar of its sequence.
 const OPERATION: u64 = 40;
+/// Bytes of an operation in a short list, with what is mined of it at least: 7 million in 1,800 threads took 35.
+const SHORT_OPERATION: u64 = 32;
+/// Bytes of a thread with operations: its names, and the heads of its lists.
+const STREAM: u64 = 320;
 /// Bytes of a stack beside operations.
 const STACK: u64 = 24;
 
@@ -68,10 +72,16 @@ pub enum ResultsOf {
         /// By execution, context and thread.
         contributions: usize,
     },
-    /// The operations of all threads.
+    /// The operations of all threads, and executions with the threads that delayed them.
     Operations {
+        /// Executions, at least so many.
+        executions: usize,
+        /// Threads with operations.
+        threads: usize,
         /// At most so many.
         operations: usize,
+        /// Those of threads with few of them, whose lists are no large blocks.
+        in_short_lists: usize,
         /// Samples of stacks.
         stacks: usize,
     },
@@ -88,16 +98,22 @@ impl ResultsOf {
             ResultsOf::HeldUp { executions, contributions } => {
                 of(HELD_UP, executions).saturating_add(of(CONTRIBUTION, contributions))
             }
-            // Lists of each thread and pattern, which are large blocks.
-            ResultsOf::Operations { .. } if LARGE_BLOCKS.are_bounded() => 0,
-            ResultsOf::Operations { operations, stacks } => of(OPERATION, operations).saturating_add(of(STACK, stacks)),
+            // Lists of each thread and pattern, of which the long ones are large blocks.
+            ResultsOf::Operations { executions, threads, in_short_lists, .. } if LARGE_BLOCKS.are_bounded() => {
+                let lists = of(SHORT_OPERATION, in_short_lists).saturating_add(of(STREAM, threads));
+                lists.saturating_add(of(HELD_UP, executions))
+            }
+            ResultsOf::Operations { executions, operations, stacks, .. } => {
+                let lists = of(OPERATION, operations).saturating_add(of(STACK, stacks));
+                lists.saturating_add(of(HELD_UP, executions))
+            }
         }
     }
 
     /// Bytes that are needed until the results are there, within a limit of so many.
     fn until_then(self, limit: u64) -> u64 {
         match self {
-            ResultsOf::Paths(_) => limit / WALKS_OF + limit / PATHS_OF,
+            ResultsOf::Paths(_) | ResultsOf::Operations { executions: 1.., .. } => limit / WALKS_OF + limit / PATHS_OF,
             _ => 0,
         }
     }
@@ -105,7 +121,7 @@ impl ResultsOf {
     /// The least limit that has room for so many bytes beside those.
     fn limit_beside(self, bytes: u64) -> u64 {
         match self {
-            ResultsOf::Paths(_) => {
+            ResultsOf::Paths(_) | ResultsOf::Operations { executions: 1.., .. } => {
                 let (of, rest) = (WALKS_OF * PATHS_OF, WALKS_OF * PATHS_OF - WALKS_OF - PATHS_OF);
                 (bytes / rest).saturating_add(1).saturating_mul(of)
             }
@@ -279,6 +295,11 @@ mod tests {
         }
     }
 
+    /// Operations with samples of stacks.
+    fn operations(operations: usize, stacks: usize) -> ResultsOf {
+        ResultsOf::Operations { executions: 0, threads: 0, operations, in_short_lists: 0, stacks }
+    }
+
     #[test]
     fn results_are_refused_by_their_number_unless_leaves_can_give_way() {
         let of = |limit: u64, executions: usize| {
@@ -299,7 +320,7 @@ mod tests {
             ResultsOf::Executions(usize::MAX),
             ResultsOf::Paths(usize::MAX),
             ResultsOf::HeldUp { executions: usize::MAX, contributions: usize::MAX },
-            ResultsOf::Operations { operations: usize::MAX, stacks: usize::MAX },
+            operations(usize::MAX, usize::MAX),
         ] {
             assert!(check_results(Limit::Free(u64::MAX >> 1), u64::MAX, 0, of, 2).is_err());
         }
@@ -317,8 +338,9 @@ mod tests {
         }
         let MemoryError::Results { needed, .. } = error else { panic!("{error}") };
         assert!(paths(needed >> 20).is_ok(), "{needed}");
-        let operations = ResultsOf::Operations { operations: 96 << 13, stacks: 96 << 10 };
-        let error = check_results(Limit::Asked(80 << 20), 70 << 20, 0, operations, 2).unwrap_err().to_string();
+        let error = check_results(Limit::Asked(80 << 20), 70 << 20, 0, operations(96 << 13, 96 << 10), 2)
+            .unwrap_err()
+            .to_string();
         for part in
             ["patterns in 786432 system calls", "need 33MiB beside the 70MiB", "limit to 112MiB", "shorter trace"]
         {

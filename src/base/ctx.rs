@@ -6,7 +6,7 @@
 use super::allocator::room_for_threads;
 use super::budget::Budget;
 use super::heap::PartSizes;
-use super::memory::{Limit, MemoryError};
+use super::memory::{Givers, Limit, MemoryError};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -25,8 +25,6 @@ pub struct Cancel(Arc<CancelState>);
 struct CancelState {
     asked: AtomicBool,
     failure: OnceLock<MemoryError>,
-    /// Bytes that those who can are to give back: the limit is near.
-    scarce: AtomicU64,
 }
 
 impl Cancel {
@@ -45,20 +43,6 @@ impl Cancel {
     /// The reason why it cannot go on.
     pub fn failure(&self) -> Option<&MemoryError> {
         self.0.failure.get()
-    }
-
-    /// Ask those who hold memory that can give way for so many bytes of it.
-    pub(super) fn ask_for_memory(&self, bytes: u64) {
-        self.0.scarce.store(bytes, Ordering::Relaxed);
-    }
-
-    /// Bytes that are asked for, once; 0 nearly always.
-    #[inline]
-    pub fn memory_asked_for(&self) -> u64 {
-        match self.0.scarce.load(Ordering::Relaxed) {
-            0 => 0,
-            _ => self.0.scarce.swap(0, Ordering::Relaxed),
-        }
     }
 
     /// True once asked.
@@ -111,6 +95,33 @@ impl Progress {
     pub fn step(&self, n: u64) {
         self.done.fetch_add(n, Ordering::Relaxed);
     }
+
+    /// The same items, each of which is a unit that is done.
+    pub fn follow<I: Iterator>(&self, items: I) -> impl Iterator<Item = I::Item> + use<'_, I> {
+        let mut unsaid = UnsaidSteps { progress: self, steps: 0 };
+        items.inspect(move |_| unsaid.step())
+    }
+}
+
+/// Units that are done and not said yet: who shows them looks ten times a second.
+struct UnsaidSteps<'p> {
+    progress: &'p Progress,
+    steps: u64,
+}
+
+impl UnsaidSteps<'_> {
+    fn step(&mut self) {
+        self.steps += 1;
+        if self.steps == 4096 {
+            self.progress.step(std::mem::take(&mut self.steps));
+        }
+    }
+}
+
+impl Drop for UnsaidSteps<'_> {
+    fn drop(&mut self) {
+        self.progress.step(self.steps);
+    }
 }
 
 /// The context that every long computation gets: workers, cancel flag, progress, memory limit.
@@ -126,6 +137,8 @@ pub struct Ctx {
     pub memory: Option<Limit>,
     /// Bytes of memory for everything, and the file for what does not fit; `None`: all stays in memory.
     pub budget: Option<Budget>,
+    /// Those whose memory can give way, shared by all copies of this context and by the contexts of later jobs.
+    pub givers: Givers,
     /// Shared by all copies of this context.
     pub(crate) helpers: Arc<HelperPool>,
 }
@@ -145,7 +158,8 @@ impl Ctx {
             threads => threads,
         };
         let helpers = Arc::new(HelperPool { threads: threads - 1, pool: OnceLock::new() });
-        Ctx { threads, cancel: Cancel::default(), progress: Arc::default(), memory: None, budget: None, helpers }
+        let (cancel, progress, givers) = (Cancel::default(), Arc::default(), Givers::default());
+        Ctx { threads, cancel, progress, memory: None, budget: None, givers, helpers }
     }
 
     /// For another computation with the same workers and limits: it is neither cancelled nor begun.

@@ -1,9 +1,10 @@
 //! Large blocks of the heap, beyond their part of a memory limit, in a temporary file.
 //!
-//! In: requests of the allocator. Out: blocks of the heap, or blocks that are pages of the file, which the system
-//! writes back and takes when it needs memory. So lists that grow with a recording (operations, occurrences of
-//! patterns, messages, what an archive is read into) obey a limit whatever part of the program makes them, and their
-//! code knows nothing of it. Small blocks stay in memory: there would be too many mappings.
+//! In: requests of the allocator; how much memory is left, by who looks at it. Out: blocks of the heap, or blocks
+//! that are pages of the file, which the system writes back and takes when it needs memory. So lists that grow with a
+//! recording (operations, occurrences of patterns, messages, what an archive is read into) obey a limit whatever part
+//! of the program makes them, and their code knows nothing of it. Small blocks stay in memory: there would be too many
+//! mappings.
 //!
 //! A block has its place in the file for itself, reserved before it is mapped, so that a full disk is no signal later:
 //! the block stays in memory then. The file has no name and no other process has it open. Nothing here allocates, and
@@ -42,6 +43,8 @@ pub struct LargeBlocks {
     room: AtomicU64,
     /// Bytes that are in memory.
     held: AtomicU64,
+    /// Bytes that the process may still take, as far as it is known.
+    left: AtomicU64,
     /// Number of blocks in the file.
     count: AtomicUsize,
     /// The most bytes that the file has held.
@@ -95,6 +98,7 @@ impl LargeBlocks {
         LargeBlocks {
             room: AtomicU64::new(u64::MAX),
             held: AtomicU64::new(0),
+            left: AtomicU64::new(u64::MAX),
             count: AtomicUsize::new(0),
             most_in_file: AtomicU64::new(0),
             file: OnceLock::new(),
@@ -108,6 +112,11 @@ impl LargeBlocks {
         if punch(&file, 0, PAGE).is_ok() && self.file.set(file).is_ok() {
             self.room.store(room, Ordering::Relaxed);
         }
+    }
+
+    /// The process may still take so many bytes: a block that is larger goes to the file, where there is one.
+    pub fn leave(&self, bytes: u64) {
+        self.left.store(bytes, Ordering::Relaxed);
     }
 
     /// True where large blocks go to a file.
@@ -245,9 +254,21 @@ impl LargeBlocks {
         true
     }
 
-    /// True where so many more bytes are beyond the part of memory.
+    /// True where so many more bytes are beyond the part of memory, or more than is left of all of it.
     fn is_beyond(&self, bytes: usize) -> bool {
-        self.held.load(Ordering::Relaxed).saturating_add(bytes as u64) > self.room.load(Ordering::Relaxed)
+        let [held, room, left] = [&self.held, &self.room, &self.left].map(|bytes| bytes.load(Ordering::Relaxed));
+        held.saturating_add(bytes as u64) > room || bytes as u64 > left
+    }
+
+    /// So many bytes are in memory, in place of `before`.
+    fn hold(&self, bytes: usize, before: usize) {
+        self.held.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.held.fetch_sub(before as u64, Ordering::Relaxed);
+        // Without a limit any number is left. With one, this holds until the next look at what the process holds.
+        let left = self.left.load(Ordering::Relaxed);
+        if left < u64::MAX {
+            self.left.store(left.saturating_sub(bytes.saturating_sub(before) as u64), Ordering::Relaxed);
+        }
     }
 
     /// A large block, all zero where that is asked for.
@@ -258,7 +279,7 @@ impl LargeBlocks {
                 return block;
             }
         }
-        self.held.fetch_add(layout.size() as u64, Ordering::Relaxed);
+        self.hold(layout.size(), 0);
         #[allow(unsafe_code)]
         // SAFETY: the system's allocator gets the arguments that came.
         unsafe {
@@ -301,8 +322,7 @@ impl LargeBlocks {
             // SAFETY: the block is the system's.
             let grown = unsafe { System.realloc(block, layout, size) };
             if !grown.is_null() {
-                self.held.fetch_add(if becomes_large { size as u64 } else { 0 }, Ordering::Relaxed);
-                self.held.fetch_sub(before as u64, Ordering::Relaxed);
+                self.hold(if becomes_large { size } else { 0 }, before);
             }
             return grown;
         }
@@ -400,6 +420,24 @@ mod tests {
             blocks.dealloc(block, layout(LARGE));
         }
     }
+
+    #[test]
+    fn a_block_for_which_too_little_is_left_goes_to_the_file() {
+        let blocks = LargeBlocks::new();
+        blocks.keep_in(tempfile::tempfile().unwrap(), u64::MAX - 1);
+        let layout = Layout::from_size_align(LARGE, 16).unwrap();
+        blocks.leave(5 * LARGE as u64 / 2);
+        let all = [(); 4].map(|()| blocks.alloc(layout, false));
+        // Two of them were in memory before the next look.
+        assert_eq!(blocks.count(), 2);
+        #[allow(unsafe_code)]
+        // SAFETY: they were allocated so.
+        unsafe {
+            all.into_iter().for_each(|block| blocks.dealloc(block, layout));
+        }
+        assert_eq!(blocks.count(), 0);
+    }
+
     #[test]
     fn blocks_stay_in_memory_where_the_file_system_takes_no_place_back() {
         let blocks = LargeBlocks::new();

@@ -4,26 +4,29 @@
 //! service's), whose end is a kill that no process can catch: it is read beforehand. Where there is neither, it is
 //! 70 % of what the machine has free. A watcher looks at what the process holds every few milliseconds, the oftener the
 //! nearer the limit is (the pages of its own; mapped files are the system's, which takes them back when it needs to).
-//! When less than a sixteenth of the limit is left, freed blocks that the C library keeps left out, it asks for memory
-//! that can give way (leaves of states); once more is held than the limit, it cancels the work. So the limit may be
-//! passed by what is allocated between two looks and until the work sees its cancel flag; of a group's limit an eighth
-//! is left for that, and for what the kernel holds for the process.
+//! When less than a sixteenth of the limit is left, freed blocks that the C library keeps left out, it takes memory
+//! that can give way ([`Givers`]: leaves of states), whatever the work is at; once more is held all the same, it
+//! cancels the work. A 32nd of the limit is left for what is allocated between two looks and until the work sees its
+//! cancel flag; of a group's limit an eighth is left for that, and for what the kernel holds for the process.
 
 use super::allocator::{return_free_memory, room_for_threads};
 use super::ctx::Ctx;
+use super::large_blocks::LARGE_BLOCKS;
 pub use super::memory_error::MemoryError;
 use super::memory_error::size;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// Shortest and longest time between two looks at what is held.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
+const PAUSES: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
 /// Time between two looks at what is held without freed blocks: giving these back takes time.
 const TRIM_PAUSE: Duration = Duration::from_millis(20);
 /// Divisor of a limit: once less is left, memory that can give way is asked for.
 const LEFT_OF: u64 = 16;
+/// Divisor of a limit: the part for what is allocated after a look.
+const UNSEEN_OF: u64 = 32;
 /// A process takes no more bytes in a microsecond.
 const FASTEST: u64 = 16_384;
 
@@ -69,37 +72,72 @@ impl fmt::Display for Limit {
     }
 }
 
+/// What holds memory that can give way while the work goes on.
+pub trait GivesWay: fmt::Debug + Send + Sync {
+    /// Give so many bytes back, or as many as there are; returns how many.
+    fn give_way(&self, bytes: u64) -> u64;
+}
+
+/// Those who can give memory back, while they exist.
+#[derive(Clone, Debug, Default)]
+pub struct Givers(Arc<Mutex<Vec<Weak<dyn GivesWay>>>>);
+
+impl Givers {
+    /// Ask this one too.
+    pub fn add<G: GivesWay + 'static>(&self, giver: &Arc<G>) {
+        let giver: Weak<G> = Arc::downgrade(giver);
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|giver| giver.strong_count() > 0);
+        all.push(giver);
+    }
+
+    /// Ask for so many bytes, the oldest first.
+    fn ask(&self, bytes: u64) {
+        let all: Vec<_> =
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+        all.iter().fold(bytes, |missing, giver| match missing {
+            0 => 0,
+            _ => missing.saturating_sub(giver.give_way(missing)),
+        });
+    }
+}
+
 /// Run `job`, which looks at `cancel`, within a limit.
 pub fn within<T>(limit: Option<Limit>, ctx: &Ctx, job: impl FnOnce() -> T) -> Result<T, MemoryError> {
     let cancel = &ctx.cancel;
     let exceeded = |limit: Limit| MemoryError::Exceeded { limit, stage: ctx.progress.stage() };
     let ended = |result: T| cancel.failure().cloned().map_or(Ok(result), Err);
     let Some(limit) = limit else { return ended(job()) };
-    let most = limit.bytes();
+    let most = limit.bytes() - limit.bytes() / UNSEEN_OF;
     let is_given = !matches!(limit, Limit::Free(_));
+    let left = || left(most, held, &ctx.givers);
     match held() {
         None if is_given => return Err(MemoryError::Unknown),
         None => return ended(job()),
         // An earlier job of the interface may have freed much.
-        Some(_) if left(most).is_none() => return Err(exceeded(limit)),
+        Some(_) if left().is_none() => return Err(exceeded(limit)),
         Some(_) => {}
     }
     let watched = Watched::default();
-    std::thread::scope(|scope| {
+    let result = std::thread::scope(|scope| {
         let watch = || {
             watched.enter(Stage::Watching);
             let (mut next, mut trimmed) = (PAUSES.0, Instant::now());
             while !watched.has_ended_within(next) {
-                let Some(mut left) = left(most) else {
+                let Some(mut left) = left() else {
+                    // Until the work sees it, leaves make room for what it still takes.
                     cancel.fail(exceeded(limit));
-                    return;
+                    LARGE_BLOCKS.leave(0);
+                    next = TRIM_PAUSE;
+                    continue;
                 };
                 if left < most / LEFT_OF && trimmed.elapsed() >= TRIM_PAUSE {
                     return_free_memory();
                     left = most.saturating_sub(held().unwrap_or(0));
-                    cancel.ask_for_memory((most / LEFT_OF).saturating_sub(left));
+                    ctx.givers.ask((most / LEFT_OF).saturating_sub(left));
                     trimmed = Instant::now();
                 }
+                LARGE_BLOCKS.leave(left);
                 next = pause(left);
             }
         };
@@ -116,16 +154,22 @@ pub fn within<T>(limit: Option<Limit>, ctx: &Ctx, job: impl FnOnce() -> T) -> Re
         let result = job();
         drop(ends);
         ended(result)
-    })
+    });
+    LARGE_BLOCKS.leave(u64::MAX);
+    result
 }
 
 /// Bytes that the process may still take; `None` where it holds more than `most`, even without the blocks that it has
-/// freed and that its C library keeps.
-fn left(most: u64) -> Option<u64> {
+/// freed and that its C library keeps, and without what can give way.
+fn left(most: u64, held: impl Fn() -> Option<u64>, givers: &Givers) -> Option<u64> {
     let left = || most.checked_sub(held().unwrap_or(0));
-    left().or_else(|| {
+    let trimmed = || {
         return_free_memory();
         left()
+    };
+    left().or_else(trimmed).or_else(|| {
+        givers.ask(held()?.saturating_sub(most - most / LEFT_OF));
+        trimmed()
     })
 }
 
@@ -271,6 +315,30 @@ fn group(root: &Path, of: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use std::hint::black_box;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// The bytes for which it was asked first; it has nothing to give.
+    #[derive(Debug, Default)]
+    struct Asked(AtomicU64);
+
+    impl GivesWay for Asked {
+        fn give_way(&self, bytes: u64) -> u64 {
+            let _ = self.0.compare_exchange(0, bytes, Ordering::Relaxed, Ordering::Relaxed);
+            0
+        }
+    }
+
+    /// Bytes that it has and gives.
+    #[derive(Debug)]
+    struct Given(AtomicU64);
+
+    impl GivesWay for Given {
+        fn give_way(&self, bytes: u64) -> u64 {
+            let given = bytes.min(self.0.load(Ordering::Relaxed));
+            self.0.fetch_sub(given, Ordering::Relaxed);
+            given
+        }
+    }
 
     #[test]
     fn what_takes_too_much_is_cancelled() {
@@ -280,19 +348,20 @@ mod tests {
         let bytes = held().unwrap() + (256 << 20);
         let limit = Limit::Asked(bytes);
         let started = Instant::now();
-        let mut asked = 0;
+        let asked: Arc<Asked> = Arc::default();
+        ctx.givers.add(&asked);
         let result = within(Some(limit), &ctx, || {
             let mut kept: Vec<Vec<u8>> = Vec::new();
             while !cancel.is_cancelled() && started.elapsed().as_secs() < 60 {
                 kept.push(black_box(vec![1; 1 << 20]));
                 // Slowly enough that a look of the watcher falls between the last sixteenth of the limit and its end.
                 std::thread::sleep(Duration::from_millis(2));
-                asked = asked.max(cancel.memory_asked_for());
             }
             kept.len()
         });
         assert_eq!(result, Err(MemoryError::Exceeded { limit, stage: "reading" }));
-        assert!((1..=bytes / LEFT_OF).contains(&asked), "{asked} bytes were asked for before");
+        let asked = asked.0.load(Ordering::Relaxed);
+        assert!((1..=bytes / LEFT_OF).contains(&asked), "{asked} bytes were asked for first");
         assert_eq!(within(Some(Limit::Asked(u64::MAX)), &Ctx::new(1), || 7), Ok(7));
         for limit in [Limit::Asked(1), Limit::Group(1 << 10), Limit::Free(1)] {
             let error = within(Some(limit), &Ctx::new(1), || 7).unwrap_err();
@@ -312,9 +381,29 @@ mod tests {
             let most = held().unwrap() - (64 << 20);
             let held_block = blocks.pop();
             drop(blocks);
-            assert!(left(most).is_some());
+            assert!(left(most, held, &Givers::default()).is_some());
             drop(held_block);
         }
+    }
+
+    #[test]
+    fn what_can_give_way_does_so_before_the_work_ends() {
+        let given = [Arc::new(Given(AtomicU64::new(30))), Arc::new(Given(AtomicU64::new(50)))];
+        let givers = Givers::default();
+        given.iter().for_each(|giver| givers.add(giver));
+        let given_back = || given.each_ref().map(|giver| giver.0.load(Ordering::Relaxed));
+        let others = AtomicU64::new(820);
+        let held = || Some(others.load(Ordering::Relaxed) + given_back().iter().sum::<u64>());
+        assert_eq!((left(1600, held, &givers), given_back()), (Some(700), [30, 50]));
+        // As much as leaves a sixteenth, and no more.
+        others.store(1500, Ordering::Relaxed);
+        given[1].0.store(120, Ordering::Relaxed);
+        assert_eq!((left(1600, held, &givers), given_back()), (Some(100), [0, 0]));
+        others.store(1400, Ordering::Relaxed);
+        given[1].0.store(250, Ordering::Relaxed);
+        assert_eq!((left(1600, held, &givers), given_back()), (Some(100), [0, 100]));
+        others.store(1700, Ordering::Relaxed);
+        assert_eq!(left(1600, held, &givers), None);
     }
 
     #[test]

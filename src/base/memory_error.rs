@@ -91,7 +91,8 @@ fn part_of(stage: &str) -> &'static str {
         "unwinding stacks" | "stacks" => " for distinct call stacks",
         "tasks" => " for the choice of the task",
         "paths" => " for the critical paths of executions",
-        "symbols" => " for symbols and the results of executions",
+        "symbols" => " for symbols",
+        "results" => " for the results of executions",
         "clocks" => " for messages between hosts",
         "mining" => " for patterns",
         "overview" => " for the overview",
@@ -107,8 +108,10 @@ fn subject(of: ResultsOf) -> String {
         ResultsOf::Executions(executions) => format!("the results of {executions} executions"),
         ResultsOf::Paths(executions) => format!("the paths of {executions} executions"),
         ResultsOf::HeldUp { executions, .. } => format!("the threads that delayed {executions} executions"),
-        ResultsOf::Operations { operations, .. } => {
-            format!("patterns in {operations} system calls and user-space events")
+        ResultsOf::Operations { operations, executions, .. } => {
+            let beside =
+                if executions > 0 { format!(" and the paths of {executions} executions") } else { String::new() };
+            format!("patterns in {operations} system calls and user-space events{beside}")
         }
     }
 }

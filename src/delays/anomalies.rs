@@ -63,7 +63,7 @@ pub(super) fn find(
     match (served, &idle) {
         (Some(served), _) => {
             let differences = routes::of_executions(mined, served, settings, &ctx.cancel);
-            let mut delayed = served.delayed().find(settings);
+            let mut delayed = served.delayed().find(settings, &ctx.cancel);
             routes::add(differences, &mut delayed.anomalies, &mut delayed.paths);
             found.put_behind(delayed.paths, delayed.anomalies.len());
             let first = patterns.len() as u32;

@@ -9,6 +9,7 @@
 use super::chains::{ChainId, ChainLink};
 use super::wait_links::{ChainPart, Delay, Reference};
 use crate::analysis::hops::HopId;
+use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::event::kind::SOFT_IRQS;
@@ -54,10 +55,12 @@ pub(super) struct Found {
 type Traced = (ChainId, Activity, PropagationPath);
 
 impl Delayed<'_> {
-    pub(super) fn find(&self, settings: &Settings) -> Found {
+    /// All delayed executions; some of them once the work is cancelled.
+    pub(super) fn find(&self, settings: &Settings, cancel: &Cancel) -> Found {
         let delays = self.reference.delays(settings);
         let patterns = self.patterns(settings);
-        let mut traced: Vec<Option<Traced>> = delays.iter().map(|d| self.path(d, settings)).collect();
+        let path = |delay: &Delay| (!cancel.is_cancelled()).then(|| self.path(delay, settings));
+        let mut traced: Vec<Option<Traced>> = delays.iter().map_while(path).collect();
         self.settle_functions(&mut traced);
         let mut traced = traced.into_iter();
         let mut delayed: Vec<(&[Delay], Vec<PropagationPath>)> = Vec::new();

@@ -179,7 +179,8 @@ fn build_model(
         contributions,
         model,
     };
-    let executions = paths::executions(chunks, &ctx.cancel);
+    ctx.progress.enter("results", found.len() as u64);
+    let executions = ctx.progress.follow(paths::executions(chunks, &ctx.cancel));
     for (i, (execution, explained)) in found.iter().zip(executions).enumerate() {
         assembly.push(execution, explained, interleaved.get(i).copied().flatten());
     }

@@ -15,7 +15,7 @@ use crate::analysis::leaders::Leaders;
 use crate::analysis::outline::{Outline, OutlineId, OutlineStep};
 use crate::analysis::stacks::{Stack, StackTable, stack_of_sample};
 use crate::analysis::thread_names::ThreadNames;
-use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::ctx::{Cancelled, Ctx, Progress};
 use crate::base::heap::{HeapSize, MemoryPart};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
@@ -83,11 +83,11 @@ enum SampledImage {
 }
 
 /// All sampled events.
-fn events(timeline: &Timeline) -> BTreeMap<NameId, EventSum> {
+fn events(timeline: &Timeline, progress: &Progress) -> BTreeMap<NameId, EventSum> {
     let reader = timeline.reader(Asker::Explain);
     let mut all: BTreeMap<NameId, EventSum> = BTreeMap::new();
     for (id, _) in timeline.threads_by_id().filter(|(_, thread)| !thread.idle) {
-        for weight in reader.samples(id).all().filter_map(|sample| sample.weight.get()) {
+        for weight in progress.follow(reader.samples(id).all()).filter_map(|sample| sample.weight.get()) {
             let sum = all.entry(weight.event).or_default();
             sum.samples += 1;
             sum.amount = sum.amount.saturating_add(weight.amount);
@@ -111,7 +111,7 @@ fn chosen(names: &Names, events: &BTreeMap<NameId, EventSum>, asked: Option<&str
 
 /// The names of the events that a recording sampled.
 pub fn event_names(timeline: &Timeline) -> Vec<String> {
-    events(timeline).keys().map(|name| timeline.names().get(*name).to_owned()).collect()
+    events(timeline, &Progress::default()).keys().map(|name| timeline.names().get(*name).to_owned()).collect()
 }
 
 /// The threads whose samples are asked for, and in words who they are.
@@ -128,9 +128,9 @@ pub fn build(
     notices: &Notices,
     ctx: &Ctx,
 ) -> Result<Option<Model>, Cancelled> {
-    let all_events = events(timeline);
+    ctx.progress.enter("stacks", 2 * timeline.sample_count() as u64);
+    let all_events = events(timeline, &ctx.progress);
     let Some(event) = chosen(timeline.names(), &all_events, request.task.event.as_deref()) else { return Ok(None) };
-    ctx.progress.enter("stacks", 0);
     let mut model = Model {
         tasks: vec![request.task.to_string()].into(),
         traces: vec![request.trace.clone()],
@@ -145,7 +145,8 @@ pub fn build(
     let names = ThreadNames::new(timeline, &mut model.names, &mut model.notices);
     let leaders = Leaders::new(timeline);
     let programs = Programs::new(timeline, &names, &leaders, &mut model.names);
-    let samples = Samples { timeline, spaces: &spaces, programs: &programs, event, has_kernel: kernel.is_some() };
+    let (has_kernel, progress) = (kernel.is_some(), &ctx.progress);
+    let samples = Samples { timeline, spaces: &spaces, programs: &programs, event, has_kernel, progress };
     let (selection, left_out) = samples.select(request.task.program.as_deref(), &model.names);
     model.choice = request.task.program.is_none().then(|| TaskChoice {
         by: if selection.is_command { ChosenBy::Recorded } else { ChosenBy::Guessed },
@@ -181,13 +182,14 @@ struct Samples<'a> {
     event: NameId,
     /// Kernel symbols are known.
     has_kernel: bool,
+    progress: &'a Progress,
 }
 
 impl Samples<'_> {
     /// The samples of the event on a thread.
     fn of(&self, thread: ThreadId, mut put: impl FnMut(&StackSample, u64)) {
         let reader = self.timeline.reader(Asker::Explain);
-        for sample in reader.samples(thread).all() {
+        for sample in self.progress.follow(reader.samples(thread).all()) {
             if let Some(weight) = sample.weight.get().filter(|weight| weight.event == self.event) {
                 put(&sample, weight.amount);
             }
@@ -258,6 +260,9 @@ impl Samples<'_> {
         let mut outline = Outline::default();
         let mut taken: Vec<Taken> = Vec::new();
         let is_time = is_clock(self.timeline.names().get(self.event));
+        let reader = self.timeline.reader(Asker::Explain);
+        let samples = selection.threads.iter().map(|thread| reader.samples(*thread).len() as u64);
+        self.progress.enter("stacks", samples.sum());
         for thread in &selection.threads {
             ctx.cancel.check()?;
             self.of(*thread, |sample, amount| {
@@ -336,7 +341,9 @@ fn fill(
     let kernel = Frame { kind: FrameKind::File, name: model.names.intern(KERNEL) };
     let metrics = [Metric::Start, Metric::Process, Metric::Thread, Metric::Image, Metric::Trace];
     let mut columns = metrics.map(|metric| Column { metric, values: ColumnValues::default() });
-    for (i, Taken { start, end, thread, amount, program, node, in_kernel, image }) in taken.into_iter().enumerate() {
+    ctx.progress.enter("results", taken.len() as u64);
+    let taken = ctx.progress.follow(taken.into_iter());
+    for (i, Taken { start, end, thread, amount, program, node, in_kernel, image }) in taken.enumerate() {
         if i % 4096 == 0 {
             ctx.cancel.check()?;
         }

@@ -149,6 +149,10 @@ impl Machine {
             before = before + bytes - state.row_bytes;
             after -= state.row_bytes;
             state.seal_rows(line, begin, is_scheduled(state.thread.host.index()), &mut self.sealed);
+            if state.sched == Sched::Dead {
+                // There may be many more of them than live at a time.
+                state.rows.shrink_to_fit();
+            }
             state.row_bytes = state.rows.heap_bytes();
             after += state.row_bytes;
             !state.is_sealed()

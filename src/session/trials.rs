@@ -150,7 +150,6 @@ impl Connections {
 
 /// What may be tried where the program's own events delimit nothing.
 pub(super) fn trials(pass: &KernelPass, own: OwnTasks<'_>, with: SymbolsAndCtx<'_>) -> anyhow::Result<Trials> {
-    with.ctx.progress.enter("tasks", 0);
     let timeline = &pass.timeline;
     let within = own.process.map(|process| pass.threads_of(process)).transpose()?;
     let programs = Programs::new(timeline, within.as_deref());

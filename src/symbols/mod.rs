@@ -249,10 +249,15 @@ impl<'a> StackResolver<'a> {
         let mut of_runtimes: BTreeSet<NameId> = BTreeSet::new();
         let mut of_programs: BTreeSet<NameId> = BTreeSet::new();
         let files = &self.files;
+        ctx.progress.enter("symbols", files.iter().map(|file| file.addresses.len() as u64).sum());
         in_order(
             ctx,
             files.len(),
-            |i| files[i].symbols(self.symbol_paths, self.cache),
+            |i| {
+                let known = files[i].symbols(self.symbol_paths, self.cache);
+                ctx.progress.step(files[i].addresses.len() as u64);
+                known
+            },
             |i, known| {
                 let file = &files[i];
                 let path = self.timeline.names().get(file.key.path);

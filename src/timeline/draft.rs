@@ -50,7 +50,7 @@ impl TimelineDraft {
     /// The timeline of these rows and of those that were sealed before them.
     pub fn seal_with(mut self, earlier: RowBuilders) -> Timeline {
         let thread = |draft: &mut ThreadDraft| {
-            let mut thread = draft.thread.clone();
+            let mut thread = Thread { names: std::mem::take(&mut draft.thread.names), ..draft.thread };
             thread.seal(&draft.rows);
             thread
         };

@@ -16,10 +16,12 @@ use super::tables::Tables;
 use crate::base::budget::ResultsOf;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart, PartSizes, block, with_elements};
+use crate::base::large_blocks::LARGE;
 use crate::base::memory::MemoryError;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::{HostId, TraceOrigin};
+use crate::event::operation::Operation;
 use crate::event::remark::Remark;
 use crate::event::stack::{RawStackId, RawStacks};
 use crate::model::environment::PlacedEnvironment;
@@ -237,6 +239,21 @@ impl Timeline {
         !self.rows.calls.is_empty()
     }
 
+    /// Number of all segments.
+    pub fn segment_count(&self) -> usize {
+        self.rows.segments.row_count()
+    }
+
+    /// Number of all system calls.
+    pub fn call_count(&self) -> usize {
+        self.rows.calls.row_count()
+    }
+
+    /// Number of all stack samples.
+    pub fn sample_count(&self) -> usize {
+        self.rows.samples.row_count()
+    }
+
     /// True where any stack was sampled.
     pub fn has_samples(&self) -> bool {
         !self.rows.samples.is_empty()
@@ -265,10 +282,14 @@ impl Timeline {
     }
 
     /// The operations of all threads, at most: each system call and delimiting event, with each stack sample.
-    pub fn most_operations(&self) -> ResultsOf {
+    pub fn most_operations(&self, executions: usize) -> ResultsOf {
         let rows = &self.rows;
+        let calls = || (0..self.threads.len()).map(|thread| rows.calls.line(thread).len()).filter(|calls| *calls > 0);
         ResultsOf::Operations {
+            executions,
+            threads: calls().count(),
             operations: rows.calls.row_count() + rows.marks.len(),
+            in_short_lists: calls().filter(|calls| calls * size_of::<Operation>() < LARGE).sum(),
             stacks: rows.samples.row_count(),
         }
     }

@@ -187,6 +187,13 @@ impl Thread {
 }
 
 impl ThreadRows {
+    /// Release the memory that no row takes.
+    pub fn shrink_to_fit(&mut self) {
+        self.segments.shrink_to_fit();
+        self.calls.shrink_to_fit();
+        self.samples.shrink_to_fit();
+    }
+
     /// True for a thread that made a system call, or whose first or last sample has a user-space stack, as far as the
     /// rows that are not sealed yet show it.
     fn has_program(&self) -> bool {

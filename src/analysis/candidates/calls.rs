@@ -55,11 +55,12 @@ pub fn calls(
 ) -> Result<BTreeMap<usize, Vec<Candidate>>, Cancelled> {
     let (mut tasks, mut idle) = (TaskSpans::new(room), TaskSpans::new(room));
     let reader = timeline.reader(Asker::Tasks);
+    ctx.progress.enter("tasks", timeline.call_count() as u64);
     for id in (0..timeline.threads().len()).map(ThreadId::at) {
         ctx.cancel.check()?;
         let Some((program, thread)) = programs.program(id).zip(programs.thread_name(id)) else { continue };
         let mut own: HashMap<NameId, CallSpans> = HashMap::default();
-        for call in reader.calls(id).all() {
+        for call in ctx.progress.follow(reader.calls(id).all()) {
             let Some(ret) = call.ret else { continue };
             let of_name = own.entry(call.name).or_insert_with(|| CallSpans::new(room));
             let spans = if errno::failed(ret) { &mut of_name.failed } else { &mut of_name.succeeded };

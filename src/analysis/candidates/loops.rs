@@ -96,11 +96,13 @@ fn found(
     let tables = if !called && sampled { Some(stacks.get(timeline, symbol_paths, ctx)?) } else { None };
     let tables = tables.as_deref();
     let sites = tables.map(|tables| tables.sites(timeline, symbol_paths, ctx)).transpose()?.zip(tables);
+    ctx.progress.enter("tasks", timeline.segment_count() as u64);
     let mut found: BTreeMap<LoopSite, LoopIterations> = BTreeMap::new();
     for id in (0..timeline.threads().len()).map(ThreadId::at) {
         let named = programs.thread_name(id).filter(|name| !name.is_empty());
-        let Some((program, thread)) = programs.program(id).zip(named) else { continue };
         ctx.cancel.check()?;
+        ctx.progress.step(reader.segments(id).len() as u64);
+        let Some((program, thread)) = programs.program(id).zip(named) else { continue };
         let mut own: HashMap<&str, LoopIterations> = HashMap::default();
         let mut of_thread = 0_usize;
         for wait in waits(timeline, &reader, id).inspect(|_| of_thread += 1).filter(|wait| !wait.for_disk) {

@@ -32,7 +32,8 @@ pub fn candidates(
 ) -> Result<BTreeMap<Conversations, SpanList>, Cancelled> {
     let left_out = tracers(timeline);
     let reader = timeline.reader(Asker::Tasks);
-    let mut finder = Finder::new(timeline, &reader);
+    let mut finder = Finder::new(timeline, &reader, &ctx.progress);
+    ctx.progress.enter("tasks", timeline.call_count() as u64);
     let mut all: Vec<Option<OfProcess>> = Vec::with_capacity(finder.processes.0.len());
     for at in 0..finder.processes.0.len() {
         ctx.cancel.check()?;

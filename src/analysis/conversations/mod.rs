@@ -30,7 +30,7 @@ pub use candidates::candidates;
 
 use super::iterations::{ExecutionEnd, boundary};
 use super::processes::Processes;
-use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::ctx::{Cancelled, Ctx, Progress};
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
@@ -61,6 +61,7 @@ struct OfProcess {
 /// The conversations of processes, found in order of birth.
 struct Finder<'t, 'r> {
     reader: &'r RowReader<'t>,
+    progress: &'r Progress,
     processes: Processes,
     meanings: CallMeanings,
     /// By process: what its children inherit.
@@ -68,10 +69,10 @@ struct Finder<'t, 'r> {
 }
 
 impl<'t, 'r> Finder<'t, 'r> {
-    fn new(timeline: &'t Timeline, reader: &'r RowReader<'t>) -> Finder<'t, 'r> {
+    fn new(timeline: &'t Timeline, reader: &'r RowReader<'t>, progress: &'r Progress) -> Finder<'t, 'r> {
         let processes = Processes::without_tracers(timeline);
         let logs = processes.0.iter().map(|_| None).collect();
-        Finder { reader, processes, meanings: CallMeanings::new(timeline.names()), logs }
+        Finder { reader, progress, processes, meanings: CallMeanings::new(timeline.names()), logs }
     }
 
     /// What a descriptor was when a process was created: in the parent, or what that one inherited.
@@ -108,7 +109,7 @@ impl<'t, 'r> Finder<'t, 'r> {
         };
         let mut files = OpenFiles::new(of.threads.len(), kept, &before, of.has_forked);
         let mut arrivals = Arrivals::new(self.reader, &self.meanings, &of.threads);
-        for one in process_calls(self.reader, &self.meanings, &of.threads) {
+        for one in process_calls(self.reader, &self.meanings, &of.threads, self.progress) {
             let Some(thread) = of.threads.get(one.thread).copied() else { continue };
             let call = &one.call;
             let is_datagram = call.descriptor.is_some_and(NamedDescriptor::is_addressed);
@@ -254,7 +255,7 @@ fn find(
     ctx: &Ctx,
 ) -> Result<Result<Found, NoConversation>, Cancelled> {
     let reader = timeline.reader(Asker::Tasks);
-    let mut finder = Finder::new(timeline, &reader);
+    let mut finder = Finder::new(timeline, &reader, &ctx.progress);
     let named = finder.processes.named(timeline, &definition.process);
     if !named.contains(&true) {
         return Ok(Err(NoConversation::Process));
@@ -266,6 +267,9 @@ fn find(
             wanted[parent] = true;
         }
     }
+    let threads = finder.processes.0.iter().zip(&wanted).filter(|(_, is_wanted)| **is_wanted);
+    let calls = threads.flat_map(|(process, _)| &process.threads).map(|id| reader.calls(*id).len() as u64);
+    ctx.progress.enter("tasks", calls.sum());
     let mut all: Vec<Option<OfProcess>> = Vec::with_capacity(wanted.len());
     for (at, is_wanted) in wanted.iter().enumerate() {
         ctx.cancel.check()?;

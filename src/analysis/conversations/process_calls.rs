@@ -4,6 +4,7 @@
 //! sends, closes and connects take effect at their entry; what a call receives or makes is there at its exit. Cost: a
 //! heap of the threads' next calls.
 
+use crate::base::ctx::Progress;
 use crate::base::names::{NameId, Names};
 use crate::base::time::Timestamp;
 use crate::event::descriptor::{DescriptorOrigin, DescriptorUse, descriptor_origin, descriptor_use};
@@ -89,10 +90,11 @@ pub(super) fn process_calls<'r>(
     reader: &'r RowReader<'_>,
     meanings: &'r CallMeanings,
     threads: &[ThreadId],
+    progress: &'r Progress,
 ) -> ProcessCalls<impl Iterator<Item = ProcessCall> + use<'r>> {
     let of_thread = |(thread, id): (usize, &ThreadId)| {
         let known = move |call: Call| Some(ProcessCall { thread, call, meaning: meanings.of(&call)? });
-        reader.calls(*id).all().filter_map(known)
+        progress.follow(reader.calls(*id).all()).filter_map(known)
     };
     let mut calls = ProcessCalls {
         threads: threads.iter().enumerate().map(of_thread).collect(),

@@ -50,7 +50,7 @@ impl PatternAnalysis {
             detection += took;
         })?;
         let started = Instant::now();
-        let table = PatternTable::new(&grammars);
+        let table = PatternTable::new(&grammars, &ctx.cancel)?;
         detection += started.elapsed();
         Ok(PatternAnalysis { operations, clocks, table, detection, ..PatternAnalysis::default() })
     }

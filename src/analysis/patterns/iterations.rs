@@ -115,7 +115,7 @@ fn around_polls(operations: &Operations, stream: u32) -> Option<Iterations> {
         return None;
     }
     let symbols: Vec<u32> = kept.iter().map(|o| o.symbol.raw()).collect();
-    let table = PatternTable::new(&[grammar::mine(&symbols, &Cancel::default())]);
+    let table = PatternTable::new(&[grammar::mine(&symbols, &Cancel::default())], &Cancel::default()).ok()?;
     let top = table.tops.first()?;
     let LoopIterations { body, spans } = longest(&table, top, |at| kept.get(at as usize).copied())?;
     let pattern = IterationPattern::Polling(table.name(body, &operations.names));

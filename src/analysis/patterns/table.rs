@@ -11,6 +11,7 @@
 //! 9.3, 9.4.
 
 use super::grammar::{Grammar, GrammarRule, GrammarSymbol};
+use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::names::{NameId, Names};
 use foldhash::HashMap;
 
@@ -91,11 +92,13 @@ const LONGEST_NAME: usize = 400;
 
 impl PatternTable {
     /// Put the grammars of all streams, in order of the streams, into one table.
-    pub fn new(grammars: &[Grammar]) -> Self {
+    pub fn new(grammars: &[Grammar], cancel: &Cancel) -> Result<Self, Cancelled> {
         let mut table = PatternTable::default();
-        let tops: Vec<Vec<PatternPart>> = grammars.iter().map(|g| table.add(g)).collect();
+        let add = |grammar: &Grammar| cancel.check().map(|()| table.add(grammar));
+        let tops = grammars.iter().map(add).collect::<Result<Vec<Vec<PatternPart>>, Cancelled>>()?;
         let mut walk = Walk { patterns: &table.patterns, found: vec![Vec::new(); table.patterns.len()] };
         for (stream, top) in (0_u32..).zip(&tops) {
+            cancel.check()?;
             let mut at = 0;
             for part in top {
                 at += walk.visit(*part, Occurrence { stream, first: at, opens: false });
@@ -103,7 +106,7 @@ impl PatternTable {
         }
         table.occurrences = walk.found;
         table.tops = tops;
-        table
+        Ok(table)
     }
 
     /// Add the rules of one grammar; its top in terms of the table.

@@ -383,27 +383,38 @@ impl<R: StoredRow> LineStoreBuilder<R> {
     /// The same, for rows that name threads of which `tid` has the tid.
     pub fn finish_with(mut self, lines: usize, tid: impl Fn(u32) -> Option<i32>) -> LineStore<R> {
         self.seal_slab();
-        let mut parts: Vec<PartOfLine> = Vec::with_capacity(self.slabs.iter().map(|slab| slab.parts.len()).sum());
-        for SlabParts { leaves, parts: mut of_slab } in self.slabs {
-            of_slab.iter_mut().for_each(|of| of.part.leaf += leaves);
-            parts.append(&mut of_slab);
+        // By line: where its next part goes, behind those of the lines before it. The parts of a slab are freed before
+        // those of the next one move: both lists of all of them would be more than a memory limit has room for.
+        let mut next: Vec<u32> = vec![0; lines + 2];
+        for of in self.slabs.iter().flat_map(|slab| &slab.parts) {
+            next.get_mut(of.line as usize + 2).into_iter().for_each(|count| *count += 1);
         }
-        parts.sort_by_key(|of| of.line);
-        let starts = (0..=lines).map(|line| parts.partition_point(|of| (of.line as usize) < line) as u32).collect();
-        let (mut line, mut before, mut so_far) = (0, 0, LineSoFar::default());
-        for of in &mut parts {
-            if of.line != line {
-                (line, before, so_far) = (of.line, 0, LineSoFar::default());
+        next.iter_mut().fold(0, |before, count| {
+            *count += before;
+            *count
+        });
+        let mut parts = vec![LinePart::default(); next.last().map_or(0, |all| *all as usize)];
+        let mut so_far = vec![LineSoFar::default(); if R::SHOWN == 0 { 0 } else { lines }];
+        for SlabParts { leaves, parts: of_slab } in self.slabs {
+            for PartOfLine { line, mut part, ends } in of_slab {
+                part.leaf += leaves;
+                let so_far = so_far.get_mut(line as usize);
+                so_far.into_iter().for_each(|so_far| so_far.add::<R>(&mut part, &ends, &tid));
+                let Some(at) = next.get_mut(line as usize + 1) else { continue };
+                parts.get_mut(*at as usize).into_iter().for_each(|place| *place = part);
+                *at += 1;
             }
-            so_far.add::<R>(&mut of.part, &of.ends, &tid);
-            of.part.before = before;
-            before += u32::from(of.part.rows);
+        }
+        next.truncate(lines + 1);
+        for of_line in next.windows(2) {
+            let &[from, to] = of_line else { continue };
+            parts.get_mut(from as usize..to as usize).unwrap_or(&mut []).iter_mut().fold(0, |before, part| {
+                part.before = before;
+                before + u32::from(part.rows)
+            });
         }
         self.leaves.shrink_to_fit();
-        // Made in place, in the memory of larger items.
-        let mut parts: Vec<LinePart> = parts.into_iter().map(|of| of.part).collect();
-        parts.shrink_to_fit();
         self.nodes.seal();
-        LineStore { leaves: self.leaves, nodes: self.nodes, parts, lines: starts, family: PhantomData }
+        LineStore { leaves: self.leaves, nodes: self.nodes, parts, lines: next, family: PhantomData }
     }
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 const NEAR: usize = 6;
 
 /// The rows of one line in one leaf.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinePart {
     /// Start of the first row.
     pub start: Timestamp,

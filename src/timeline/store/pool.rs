@@ -17,7 +17,7 @@ use crate::base::allocator::return_free_memory;
 use crate::base::budget::{self, ResultsOf};
 use crate::base::ctx::{Cancel, Cancelled, Ctx, Progress};
 use crate::base::heap::MemoryPart;
-use crate::base::memory::{self, Limit, MemoryError};
+use crate::base::memory::{self, GivesWay, Limit, MemoryError};
 use crate::base::spill::{SpillArea, SpillFile, SpillPlace};
 use crate::timeline::questions::Family;
 use std::collections::VecDeque;
@@ -120,7 +120,11 @@ impl LeafPool {
         ctx.progress.parts.give(MemoryPart::EventBuffers, budget.for_buffers(ctx.threads).max(buffers));
         ctx.progress.parts.give(MemoryPart::OpenRows, budget.for_rows(opened, buffers, ctx.threads));
         ctx.progress.parts.give(MemoryPart::Leaves, bytes);
-        Ok(budget.file.clone().map(pool).map(Arc::new))
+        Ok(budget.file.clone().map(|file| {
+            let pool = Arc::new(pool(file));
+            ctx.givers.add(&pool);
+            pool
+        }))
     }
 
     /// True where so many bytes of leaves are to come here: they are more than may be in memory, or the memory is
@@ -249,12 +253,8 @@ impl LeafPool {
         self.progress.parts.hold(MemoryPart::Leaves, state.bytes as usize);
     }
 
-    /// Leaves give way until the others fit, and as many more as are asked for because the limit is near.
+    /// Leaves give way until the others fit.
     fn let_leaves_go(&self, state: &mut PoolState) {
-        let asked = self.cancel.memory_asked_for();
-        if asked > 0 && self.area.is_some() {
-            self.budget.fetch_min(state.bytes.saturating_sub(asked).max(LEAST), Ordering::Relaxed);
-        }
         // Each leaf is passed over once at most: it was used, or is held.
         let mut left = 2 * state.clock.len();
         while state.bytes > self.budget() && left > 0 && !self.failed.load(Ordering::Relaxed) {
@@ -293,5 +293,18 @@ impl LeafPool {
     fn fail(&self, error: MemoryError) {
         self.failed.store(true, Ordering::Relaxed);
         self.cancel.fail(error);
+    }
+}
+
+impl GivesWay for LeafPool {
+    fn give_way(&self, bytes: u64) -> u64 {
+        if self.area.is_none() {
+            return 0;
+        }
+        let mut state = self.state();
+        let before = state.bytes;
+        self.budget.fetch_min(before.saturating_sub(bytes).max(LEAST), Ordering::Relaxed);
+        self.let_leaves_go(&mut state);
+        before - state.bytes
     }
 }
