@@ -93,6 +93,7 @@ fn part_of(stage: &str) -> &'static str {
         "paths" => " for the critical paths of executions",
         "symbols" => " for symbols",
         "results" => " for the results of executions",
+        "answer" => " for the answer",
         "clocks" => " for messages between hosts",
         "mining" => " for patterns",
         "overview" => " for the overview",

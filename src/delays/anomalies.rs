@@ -64,6 +64,7 @@ pub(super) fn find(
         (Some(served), _) => {
             let differences = routes::of_executions(mined, served, settings, &ctx.cancel);
             let mut delayed = served.delayed().find(settings, &ctx.cancel);
+            ctx.cancel.check()?;
             routes::add(differences, &mut delayed.anomalies, &mut delayed.paths);
             found.put_behind(delayed.paths, delayed.anomalies.len());
             let first = patterns.len() as u32;

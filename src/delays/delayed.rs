@@ -55,12 +55,15 @@ pub(super) struct Found {
 type Traced = (ChainId, Activity, PropagationPath);
 
 impl Delayed<'_> {
-    /// All delayed executions; some of them once the work is cancelled.
+    /// All delayed executions; not all of them once the work is cancelled.
     pub(super) fn find(&self, settings: &Settings, cancel: &Cancel) -> Found {
         let delays = self.reference.delays(settings);
         let patterns = self.patterns(settings);
         let path = |delay: &Delay| (!cancel.is_cancelled()).then(|| self.path(delay, settings));
         let mut traced: Vec<Option<Traced>> = delays.iter().map_while(path).collect();
+        if cancel.is_cancelled() {
+            return Found { patterns, anomalies: Vec::new(), paths: Vec::new() };
+        }
         self.settle_functions(&mut traced);
         let mut traced = traced.into_iter();
         let mut delayed: Vec<(&[Delay], Vec<PropagationPath>)> = Vec::new();
@@ -75,6 +78,9 @@ impl Delayed<'_> {
         let mut anomalies: Vec<Anomaly> = Vec::new();
         let mut paths: Vec<PropagationPath> = Vec::new();
         for (delays, mut own) in delayed {
+            if cancel.is_cancelled() {
+                break;
+            }
             let at = anomalies.len() as u32;
             own.iter_mut().flat_map(|p| &mut p.steps).for_each(|step| step.anomaly = at);
             let Some(anomaly) = self.anomaly(delays, &own, &patterns) else { continue };
