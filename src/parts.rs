@@ -381,6 +381,9 @@ pub mod state {
     pub mod rows {
         pub use crate::state::rows::{CpuRun, CpuTimeline, Host};
     }
+    pub mod slabs {
+        pub use crate::state::slabs::SegmentSlab;
+    }
     pub mod segments {
         pub use crate::state::segments::{Call, Segment, SegmentKind, Thread, ThreadId, ThreadName, ThreadRows};
     }

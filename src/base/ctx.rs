@@ -7,6 +7,7 @@ use super::allocator::room_for_threads;
 use super::budget::Budget;
 use super::heap::PartSizes;
 use super::memory::{Limit, MemoryError};
+use super::probes::Probes;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -126,6 +127,8 @@ pub struct Ctx {
     pub memory: Option<Limit>,
     /// Bytes of memory for everything, and the file for what does not fit; `None`: all stays in memory.
     pub budget: Option<Budget>,
+    /// Where questions about states are counted; `None`: nowhere.
+    pub probes: Option<Arc<Probes>>,
     /// Shared by all copies of this context.
     pub(crate) helpers: Arc<HelperPool>,
 }
@@ -145,7 +148,8 @@ impl Ctx {
             threads => threads,
         };
         let helpers = Arc::new(HelperPool { threads: threads - 1, pool: OnceLock::new() });
-        Ctx { threads, cancel: Cancel::default(), progress: Arc::default(), memory: None, budget: None, helpers }
+        let (cancel, progress) = (Cancel::default(), Arc::default());
+        Ctx { threads, cancel, progress, memory: None, budget: None, probes: None, helpers }
     }
 
     /// For another computation with the same workers and limits: it is neither cancelled nor begun.

@@ -12,6 +12,7 @@
 //! - `part_cursor`: a line part by part, and what is known of parts without their leaves
 //! - [`rows`]: rows of CPUs, devices, hosts and tasks
 //! - [`segments`]: a thread's segments, system calls and stack samples
+//! - `slabs`: segments that benchmarks seal slab by slab
 //! - [`slot`]: the effect of a chunk of events on a slot whose carried-in value is not known
 //! - [`store`]: the rows in compressed leaves, and the R-SHT above them
 //! - [`threads`]: the thread instance that an id names
@@ -26,8 +27,12 @@ pub mod kernel;
 mod part_cursor;
 pub mod questions;
 pub mod reader;
+#[cfg(test)]
+mod reader_tests;
 pub mod rows;
 pub mod segments;
+#[cfg(not(program))]
+pub mod slabs;
 pub mod slot;
 mod store;
 pub mod tables;

@@ -25,6 +25,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart, PartSizes, block, with_elements};
 use crate::base::memory::MemoryError;
 use crate::base::names::{NameId, Names};
+use crate::base::probes::Probes;
 use crate::base::time::{Span, Timestamp};
 pub use crate::event::host::HostId;
 pub use crate::event::host::TraceOrigin;
@@ -49,6 +50,8 @@ pub struct Timeline {
     pub(super) cpus: Vec<HostCpu>,
     pub(super) rows: RowStores,
     pub(super) questions: QuestionCounts,
+    /// Where questions are counted for `--timings`.
+    pub(super) probes: Option<Arc<Probes>>,
     /// Where it was recorded; not in history files.
     pub(super) environments: BTreeMap<HostId, Arc<PlacedEnvironment>>,
 }
