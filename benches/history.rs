@@ -1,6 +1,6 @@
 //! The state history on the interval model of the R-SHT thesis ([002] Fig. 4.6): build, memory, and the three queries,
-//! for the classic SHT, the eSHT, the R-SHT of fixed depth and ours. Printed with their ratio to the eSHT of the same
-//! run.
+//! for the classic SHT, the eSHT, and the plain R-SHT, printed with their ratio to the eSHT of the same run; then for
+//! the R-SHT above the leaves of the store, with its ratio to the plain R-SHT, a copy, or a descent for each line.
 //!
 //! Then the kernel recording of many threads, if the corpus is there: its history, the process-tree query, a zoom
 //! sequence, and the published figures of the same questions; then a row at a random moment and a cursor's step, with
@@ -15,6 +15,8 @@ mod packings;
 mod random;
 #[path = "../tests/support/rsht/mod.rs"]
 mod rsht;
+#[path = "history/store.rs"]
+mod store;
 
 use packings::{Kind, model, pack};
 use random::Random;
@@ -22,6 +24,7 @@ use rsht::build::build;
 use rsht::interval::{Interval, Run};
 use rsht::search::{When, Which};
 use rsht::tree::{Depth, Shape, Tree};
+use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,6 +53,13 @@ struct Row {
     full: Duration,
     copy: Duration,
     many: Duration,
+}
+
+impl Row {
+    /// Millions of intervals built a second.
+    fn rate(&self, intervals: usize) -> f64 {
+        intervals as f64 / self.build.as_secs_f64() / 1e6
+    }
 }
 
 fn main() {
@@ -177,12 +187,23 @@ fn measure(attributes: u32, each: u32) {
         row(&format!("R-SHT, {} levels", r + 1), 1, &|| bulk(&all, shape));
     }
     row("R-SHT", 3, &|| bulk(&all, variable));
+    if let Some(reference) = rows.last() {
+        store::measure(&all, attributes, reference);
+    }
 }
 
 fn timed<T>(make: impl FnOnce() -> T) -> (Duration, T) {
     let start = Instant::now();
     let made = make();
     (start.elapsed(), made)
+}
+
+/// The time that the processor spends on it: neighbours on a shared machine do not count.
+fn thread_time<T>(make: impl FnOnce() -> T) -> (Duration, T) {
+    let now = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
+    let start = now();
+    let made = make();
+    (now().saturating_sub(start), made)
 }
 
 /// The plain R-SHT of some intervals; only the build is timed.
@@ -228,7 +249,7 @@ fn query(name: &str, times: usize, make: &dyn Fn() -> (Duration, Tree), attribut
         let which = Which::these((0..100).map(|_| attribute()));
         let step = span.len() / 2_000;
         let when = When::instants((0..2_000).map(|i| span.start + i * step));
-        timed(|| black_box(tree.search(which, when).into_vec())).0
+        thread_time(|| black_box(tree.search(which, when).into_vec())).0
     });
     let many = median(many.collect());
     Row {
@@ -244,7 +265,7 @@ fn query(name: &str, times: usize, make: &dyn Fn() -> (Duration, Tree), attribut
 }
 
 fn print(row: &Row, intervals: usize, reference: Option<&Row>) {
-    let rate = |row: &Row| intervals as f64 / row.build.as_secs_f64() / 1e6;
+    let rate = |row: &Row| row.rate(intervals);
     let us = |time: Duration| time.as_secs_f64() * 1e6;
     println!(
         "{:<28} {:>6.1}M {:>7.2} {:>6} {:>6} {:>7.2}us {:>7.2}us {:>7.0}us {:>6.2} {:>7.2}ms",

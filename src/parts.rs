@@ -392,6 +392,9 @@ pub mod timeline {
     pub mod questions {
         pub use crate::timeline::questions::{Access, Asker, Family};
     }
+    pub mod slabs {
+        pub use crate::timeline::slabs::SegmentSlab;
+    }
 }
 pub mod tui;
 pub mod view;

@@ -287,3 +287,25 @@ fn info_with_timings_shows_the_store_of_a_trace_and_of_its_history_file() {
     let text = String::from_utf8(output(&["info", "--timings", &file]).stdout).unwrap();
     assert!(text.contains("\nstore: ") && text.lines().any(|line| line.ends_with("  segments")), "{text}");
 }
+
+#[test]
+fn timings_count_the_nodes_and_leaves_that_each_question_looks_at() {
+    let recordings = Recordings::of(&[LOCK]);
+    let file = recordings.build(&[]);
+    let counts = |words: &[&str], question: &str| -> [u64; 3] {
+        let text = String::from_utf8(output(&[words, &["--timings", &file]].concat()).stderr).unwrap();
+        let line = text.lines().find_map(|line| line.trim().strip_prefix(question)?.strip_prefix(": ")).unwrap_or("");
+        let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        numbers.try_into().unwrap_or_else(|_| panic!("{question}: {text}"))
+    };
+    // An attribute at a moment reads a leaf or two, by the directory alone.
+    let [asked, nodes, leaves] = counts(&["query", "--attribute", "cpus/0/thread", "--at", "1s"], "history runs at");
+    assert!(asked > 0 && nodes == 0 && (1..=2).contains(&leaves), "{asked} {nodes} {leaves}");
+    // The recording at a glance asks the nodes.
+    let [cells, nodes, leaves] = counts(&["query", "--overview"], "history segments across");
+    assert!(cells == 60 && nodes > cells && leaves > 0, "{cells} {nodes} {leaves}");
+    for words in [["explain"], ["anomalies"]] {
+        let [asked, nodes, leaves] = counts(&words, "path segments at");
+        assert!(nodes == 0 && (1..=2 * asked).contains(&leaves), "{words:?}: {asked} {leaves}");
+    }
+}

@@ -2,6 +2,7 @@
 //! statistics.
 
 pub mod allocator;
+pub mod bit_table;
 pub mod block_list;
 pub mod budget;
 #[cfg(target_os = "linux")]
@@ -27,6 +28,7 @@ mod output_path;
 pub mod pack;
 pub mod packed;
 pub mod parallel;
+pub mod probes;
 pub mod quantity;
 pub mod sandbox;
 pub mod search;

@@ -11,6 +11,7 @@
 //! - `part_cursor`: a line part by part, and what is known of parts without their leaves
 //! - [`rows`]: rows of CPUs, devices, hosts and tasks
 //! - [`segments`]: a thread's segments, system calls and stack samples
+//! - `slabs`: segments that benchmarks seal slab by slab
 //! - [`store`]: the rows in compressed leaves, and the R-SHT above them
 //! - [`window`]: questions about all threads in a window of time
 
@@ -21,9 +22,13 @@ pub mod history;
 mod part_cursor;
 pub mod questions;
 pub mod reader;
+#[cfg(test)]
+mod reader_tests;
 mod rows;
 mod sealed;
 mod segments;
+#[cfg(not(program))]
+pub mod slabs;
 pub mod store;
 mod tables;
 pub mod window;

@@ -4,7 +4,7 @@
 //! known of its values, which reads no leaf; and its rows by position, each of which reads the leaf of the part, if it
 //! is not the one that was read last. ALGORITHMS.md 8.11.
 
-use super::questions::Access;
+use super::questions::{Access, add};
 use super::reader::RowReader;
 use super::rows::CpuRun;
 use super::segments::{Call, Segment, ThreadId};
@@ -14,6 +14,7 @@ use super::store::parts::LineView;
 use super::store::values::PartValue;
 use crate::base::time::Timestamp;
 use crate::event::host::HostId;
+use std::cell::Cell;
 
 /// The parts of one line.
 #[derive(Debug)]
@@ -22,6 +23,14 @@ pub struct PartCursor<'r, R> {
     reader: &'r RowReader<'r>,
     /// The leaf that was read last.
     pin: LeafPin,
+    /// Where the leaves are counted that it reads.
+    leaves: &'r Cell<u32>,
+}
+
+impl<R> Drop for PartCursor<'_, R> {
+    fn drop(&mut self) {
+        add(self.leaves, self.pin.take_looked());
+    }
 }
 
 impl RowReader<'_> {
@@ -44,33 +53,33 @@ impl RowReader<'_> {
 
 impl<'r, R: StoredRow> PartCursor<'r, R> {
     pub fn new(reader: &'r RowReader<'r>, line: LineView<'r, R>) -> PartCursor<'r, R> {
-        PartCursor { line, reader, pin: LeafPin::default() }
+        PartCursor { line, reader, pin: LeafPin::default(), leaves: reader.tally().leaves(R::FAMILY, Access::At) }
     }
 
     /// Number of parts.
     pub fn parts(&self) -> usize {
-        self.line.parts().len()
+        self.line.parts()
     }
 
     /// The last part that starts at `t` or before.
     pub fn begun(&self, t: Timestamp) -> Option<usize> {
         self.reader.asked(R::FAMILY, Access::At);
-        self.line.parts().partition_point(|part| part.start <= t).checked_sub(1)
+        self.line.parts_before(|start| start <= t).checked_sub(1)
     }
 
     /// Where the first row of a part starts.
     pub fn start(&self, part: usize) -> Option<Timestamp> {
-        self.line.parts().get(part).map(|part| part.start)
+        self.line.part_start(part)
     }
 
     /// Number of rows of a part.
     pub fn rows(&self, part: usize) -> usize {
-        self.line.parts().get(part).map_or(0, |part| part.rows.into())
+        self.line.part(part).map_or(0, |part| part.rows.into())
     }
 
     /// What is known of the values of a part, by the number of the value in [`StoredRow::shown`].
     pub fn value(&self, part: usize, number: usize) -> Option<PartValue> {
-        self.line.parts().get(part)?.values.get(number).copied()
+        self.line.part(part)?.values.get(number).copied()
     }
 
     /// Number of rows of a part that start at `t` or before.

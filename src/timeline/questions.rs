@@ -5,6 +5,7 @@
 //! counter of the asking [`RowReader`](super::reader::RowReader), and an atomic addition for each counter when the
 //! reader is dropped.
 
+use crate::base::probes::{Looks, ProbedQuestion, Probes};
 use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -114,18 +115,61 @@ fn place(family: Family, access: Access) -> usize {
     family as usize * Access::ALL.len() + access as usize
 }
 
-/// The questions of one reader.
+/// A counter for each kind of question.
+type Counters = [Cell<u32>; KINDS];
+
+/// The questions of one reader, and what it looked at to answer them.
 #[derive(Debug)]
-pub struct Tally([Cell<u32>; KINDS]);
+pub struct Tally {
+    asked: Counters,
+    nodes: Counters,
+    leaves: Counters,
+}
+
+/// Add to a counter.
+#[inline(always)]
+pub fn add(counter: &Cell<u32>, count: u32) {
+    counter.set(counter.get().saturating_add(count));
+}
 
 impl Tally {
     pub fn new() -> Tally {
-        Tally([const { Cell::new(0) }; KINDS])
+        let [asked, nodes, leaves] = [const { [const { Cell::new(0) }; KINDS] }; 3];
+        Tally { asked, nodes, leaves }
     }
 
-    /// The counter of a kind of question.
-    pub fn of(&self, family: Family, access: Access) -> &Cell<u32> {
-        &self.0[place(family, access)]
+    /// Count a question.
+    #[inline(always)]
+    pub fn ask(&self, family: Family, access: Access) {
+        add(&self.asked[place(family, access)], 1);
+    }
+
+    /// The counter of the leaves that a kind of question looks at.
+    #[inline(always)]
+    pub fn leaves(&self, family: Family, access: Access) -> &Cell<u32> {
+        &self.leaves[place(family, access)]
+    }
+
+    /// Count a question about all lines, with the nodes and leaves that it looked at.
+    pub fn ask_across(&self, family: Family, (nodes, leaves): (u32, u32)) {
+        self.ask(family, Access::Across);
+        add(&self.nodes[place(family, Access::Across)], nodes);
+        add(self.leaves(family, Access::Across), leaves);
+    }
+
+    /// Add them to those of all readers.
+    pub fn add_to(&self, probes: &Probes, asker: Asker) {
+        for family in Family::ALL {
+            for access in Access::ALL {
+                let at = place(*family, *access);
+                let [asked, nodes, leaves] =
+                    [&self.asked, &self.nodes, &self.leaves].map(|counters| u64::from(counters[at].get()));
+                let question = ProbedQuestion { asker: asker.name(), family: family.name(), access: access.name() };
+                if asked > 0 {
+                    probes.add(question, Looks { asked, nodes, leaves });
+                }
+            }
+        }
     }
 }
 
@@ -154,7 +198,7 @@ impl QuestionCounts {
     /// Add the questions of one reader.
     pub fn add(&self, asker: Asker, tally: &Tally) {
         let Some(counts) = self.0.get(asker as usize) else { return };
-        for (count, asked) in counts.iter().zip(&tally.0).filter(|(_, asked)| asked.get() > 0) {
+        for (count, asked) in counts.iter().zip(&tally.asked).filter(|(_, asked)| asked.get() > 0) {
             count.fetch_add(u64::from(asked.get()), Ordering::Relaxed);
         }
     }

@@ -7,13 +7,13 @@
 //! ends with the reason (`store::pool`). The questions are counted ([`super::questions`]).
 
 use super::derived::StackLines;
-use super::questions::{Access, Asker, Family, Tally};
+use super::questions::{Access, Asker, Family, Tally, add};
 use super::rows::{CounterOwner, CounterValue, CpuRun, DiskRequest, MarkRow, PageFault, Service};
 use super::sealed::Timeline;
 use super::segments::{Call, Segment, StackChange, StackSample, ThreadId};
 use super::store::leaf::StoredRow;
 use super::store::leaves::LeafPin;
-use super::store::parts::{LineView, Place};
+use super::store::parts::{LineView, Place, RowsBefore};
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
 use std::cell::Cell;
@@ -29,6 +29,7 @@ pub struct RowReader<'t> {
 impl Drop for RowReader<'_> {
     fn drop(&mut self) {
         self.timeline.questions.add(self.asker, &self.tally);
+        self.timeline.probes.iter().for_each(|probes| self.tally.add_to(probes, self.asker));
     }
 }
 
@@ -127,7 +128,7 @@ impl<'t> RowReader<'t> {
 
     /// The delimiting events of all tasks, in the order in which they were recorded or added.
     pub fn marks(&self) -> impl ExactSizeIterator<Item = MarkRow> + use<'t> {
-        count(self.tally.of(Family::Marks, Access::All));
+        self.asked(Family::Marks, Access::All);
         self.timeline.rows.marks.all()
     }
 
@@ -138,24 +139,23 @@ impl<'t> RowReader<'t> {
 
     /// One of them by its number.
     pub fn mark(&self, number: u32) -> Option<MarkRow> {
-        count(self.tally.of(Family::Marks, Access::At));
+        self.asked(Family::Marks, Access::At);
         self.timeline.rows.marks.get(number)
     }
 
     /// Count a question that a table answers which is derived from the rows, or resident.
     #[inline(always)]
     pub fn asked(&self, family: Family, access: Access) {
-        count(self.tally.of(family, access));
+        self.tally.ask(family, access);
+    }
+
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     fn cursor<'r, R: StoredRow>(&'r self, line: LineView<'r, R>) -> RowCursor<'r, R> {
         RowCursor::new(line, &self.tally)
     }
-}
-
-#[inline(always)]
-fn count(counter: &Cell<u32>) {
-    counter.set(counter.get().saturating_add(1));
 }
 
 /// A place among the rows of one line.
@@ -168,7 +168,24 @@ pub struct RowCursor<'r, R> {
     row: Option<R>,
     pin: LeafPin,
     walk: Walk<R>,
+    /// Where the leaves are counted that the last question looks at.
+    leaves: &'r Cell<u32>,
     tally: &'r Tally,
+}
+
+impl<R> Drop for RowCursor<'_, R> {
+    fn drop(&mut self) {
+        self.count_leaves();
+    }
+}
+
+impl<R> RowCursor<'_, R> {
+    #[inline(always)]
+    fn count_leaves(&mut self) {
+        if let looked @ 1.. = self.pin.take_looked() {
+            add(self.leaves, looked);
+        }
+    }
 }
 
 /// Rows that are decoded together for a walk from row to row.
@@ -186,14 +203,23 @@ struct Walk<R> {
 const STEPS: u32 = 3;
 
 impl<'r, R: StoredRow> RowCursor<'r, R> {
-    fn new(line: LineView<'r, R>, tally: &'r Tally) -> RowCursor<'r, R> {
+    pub(super) fn new(line: LineView<'r, R>, tally: &'r Tally) -> RowCursor<'r, R> {
         let walk = Walk { rows: Vec::new(), taken: 0, steps: 0 };
-        RowCursor { line, from: Place::default(), row: None, pin: LeafPin::default(), walk, tally }
+        let leaves = tally.leaves(R::FAMILY, Access::At);
+        RowCursor { line, from: Place::default(), row: None, pin: LeafPin::default(), walk, leaves, tally }
     }
 
     #[inline(always)]
-    fn count(&self, access: Access) {
-        count(self.tally.of(R::FAMILY, access));
+    fn count(&mut self, access: Access) {
+        self.count_leaves();
+        self.leaves = self.tally.leaves(R::FAMILY, access);
+        self.tally.ask(R::FAMILY, access);
+    }
+
+    /// The rows from the place of the cursor on that begin before a moment.
+    #[inline]
+    fn rows_before(&self, until: Timestamp) -> RowsBefore<'r, R> {
+        self.line.rows_before(self.from, until, self.pin.clone(), self.leaves)
     }
 
     /// Put the cursor to a place; what was decoded for a walk is behind another.
@@ -339,7 +365,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         let near = self.line.starts_near(self.place(), span.start, &mut self.pin);
         let place = near.unwrap_or_else(|| self.line.starts_from(span.start, &mut self.pin));
         self.put(place, None);
-        self.line.rows_before(self.from, span.end, self.pin.clone())
+        self.rows_before(span.end)
     }
 
     /// The rows that hold in a span, in order, for rows that each hold until the next one.
@@ -348,7 +374,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         self.count(Access::Within);
         let next = self.starts_after(span.start);
         self.put(self.line.before(next).unwrap_or(next), None);
-        self.line.rows_before(self.from, span.end, self.pin.clone())
+        self.rows_before(span.end)
     }
 
     /// The rows that meet a span, in order; those without length where they are inside. For lines whose rows do not
@@ -358,12 +384,13 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         self.count(Access::Within);
         let place = self.line.ends_after(span.start, &mut self.pin);
         self.put(place, None);
-        self.line.rows_before(self.from, span.end, self.pin.clone())
+        self.rows_before(span.end)
     }
 
     /// All rows, in order.
     pub fn all(&self) -> impl DoubleEndedIterator<Item = R> + ExactSizeIterator + Clone + use<'r, R> {
-        self.count(Access::All);
+        self.tally.ask(R::FAMILY, Access::All);
+        add(self.tally.leaves(R::FAMILY, Access::All), self.line.parts() as u32);
         self.line.all()
     }
 
@@ -382,68 +409,5 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     pub fn last(&mut self) -> Option<R> {
         self.count(Access::At);
         self.go_before(self.line.end_place())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::statistics::Random;
-    use crate::timeline::store::builder::LineStoreBuilder;
-
-    #[test]
-    fn first_after_and_begun_in_do_not_depend_on_what_was_asked_before() {
-        let mut random = Random::new(7);
-        let mut end = Timestamp::ZERO;
-        // Rows with gaps, rows that follow each other, and some without length.
-        let rows: Vec<CpuRun> = (0..5_000)
-            .map(|_| {
-                let start = end.saturating_add([0, 0, 3][random.below(3)]);
-                end = start.saturating_add([0, 2, 9][random.below(3)]);
-                CpuRun { span: Span::new(start, end), thread: ThreadId::at(random.below(9)) }
-            })
-            .collect();
-        let mut builder = LineStoreBuilder::default();
-        for some in rows.chunks(700) {
-            builder.push(0, some);
-            builder.seal_slab();
-        }
-        let store = builder.finish(1);
-        let (line, tally) = (store.line(0), Tally::new());
-        let mut cursor = RowCursor::new(line, &tally);
-        let mut t = Timestamp::ZERO;
-        for _ in 0..20_000 {
-            // Mostly a little later, at times anywhere.
-            let far = Timestamp::new(random.below(end.ns() as usize + 10) as i64);
-            t = if random.below(20) == 0 { far } else { t.saturating_add(random.below(12) as i64 - 2) };
-            match random.below(4) {
-                1 => {
-                    // From row to row, a few or many.
-                    let mut number = rows.partition_point(|row| row.span.end <= t);
-                    assert_eq!(cursor.first_after(t), rows.get(number).copied());
-                    for _ in 0..random.below(40) {
-                        if random.below(8) == 0 && number > 0 {
-                            number -= 1;
-                            assert_eq!(cursor.previous_row(), Some(rows[number]));
-                        } else if number + 1 < rows.len() {
-                            number += 1;
-                            assert_eq!(cursor.next_row(), Some(rows[number]));
-                            assert_eq!(cursor.next_start(), rows.get(number + 1).map(|row| row.span.start));
-                        }
-                    }
-                    t = rows.get(number).map_or(t, |row| row.span.start);
-                }
-                0 => {
-                    let from = rows.partition_point(|row| row.span.start < t);
-                    let until = t.saturating_add(random.below(30) as i64);
-                    let expected = rows[from..].iter().copied().take_while(|row| row.span.start < until);
-                    assert!(cursor.begun_in(Span::new(t, until)).eq(expected), "{t:?}");
-                }
-                _ => {
-                    let expected = rows.get(rows.partition_point(|row| row.span.end <= t)).copied();
-                    assert_eq!(cursor.first_after(t), expected, "{t:?}");
-                }
-            }
-        }
     }
 }

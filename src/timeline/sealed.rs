@@ -19,6 +19,7 @@ use crate::base::heap::{HeapSize, MemoryPart, PartSizes, block, with_elements};
 use crate::base::large_blocks::LARGE;
 use crate::base::memory::MemoryError;
 use crate::base::names::{NameId, Names};
+use crate::base::probes::Probes;
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::{HostId, TraceOrigin};
 use crate::event::operation::Operation;
@@ -42,6 +43,8 @@ pub struct Timeline {
     pub cpus: Vec<HostCpu>,
     pub rows: RowStores,
     pub questions: QuestionCounts,
+    /// Where questions are counted for `--timings`.
+    pub probes: Option<Arc<Probes>>,
     /// Where it was recorded; not in history files.
     pub environments: BTreeMap<HostId, Arc<PlacedEnvironment>>,
 }

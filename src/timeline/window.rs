@@ -3,7 +3,6 @@
 //! In: a span. Out: the rows of all threads that meet it, or the time in each state. Cost: the nodes and leaves of the
 //! store that meet the span (`store::nodes`), whatever the number of threads.
 
-use super::questions::Access;
 use super::reader::{Row, RowReader};
 use super::segments::{Call, Segment, ThreadId};
 use super::store::leaf::StoredRow;
@@ -32,25 +31,25 @@ impl ThreadsApart {
 impl RowReader<'_> {
     /// The segments of all threads that meet a span, in no order.
     pub fn segments_across(&self, span: Span, mut each: impl FnMut(ThreadId, &Segment)) {
-        self.asked(Segment::FAMILY, Access::Across);
         let rows = &self.timeline().rows.segments;
-        rows.meeting(0..u32::MAX, span, |line, row| each(ThreadId::from_raw(line), &row));
+        let looked = rows.meeting(0..u32::MAX, span, |line, row| each(ThreadId::from_raw(line), &row));
+        self.tally().ask_across(Segment::FAMILY, looked);
     }
 
     /// The system calls of all threads that meet a span, in no order.
     pub fn calls_across(&self, span: Span, mut each: impl FnMut(ThreadId, &Call)) {
-        self.asked(Call::FAMILY, Access::Across);
         let rows = &self.timeline().rows.calls;
-        rows.meeting(0..u32::MAX, span, |line, row| each(ThreadId::from_raw(line), &row));
+        let looked = rows.meeting(0..u32::MAX, span, |line, row| each(ThreadId::from_raw(line), &row));
+        self.tally().ask_across(Call::FAMILY, looked);
     }
 
     /// The time of all threads but some in each kind of segment, inside a span.
     pub fn kind_times(&self, span: Span, apart: &ThreadsApart) -> KindTimes {
-        self.asked(Segment::FAMILY, Access::Across);
         let mut times = [0; Segment::STATES];
         let is_wanted = |line| !apart.contains(ThreadId::from_raw(line));
         let rows = &self.timeline().rows.segments;
-        rows.times(span, is_wanted, |bounds| apart.any_between(bounds.low, bounds.high), &mut times);
+        let looked = rows.times(span, is_wanted, |bounds| apart.any_between(bounds.low, bounds.high), &mut times);
+        self.tally().ask_across(Segment::FAMILY, looked);
         times
     }
 }

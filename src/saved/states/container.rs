@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 /// How each history file begins.
 const MAGIC: [u8; 8] = *b"whyslowh";
 /// A file of another major version has another layout.
-pub(super) const MAJOR: u16 = 7;
+pub(super) const MAJOR: u16 = 8;
 /// A file of a higher minor version has sections that this program does not know.
 const MINOR: u16 = 0;
 /// Bytes before the first section.
@@ -257,11 +257,6 @@ impl HistoryFile {
             true => Ok(bytes),
             false => Err(self.damaged(name, "a checksum is wrong")),
         }
-    }
-
-    /// True where there is a section of this name: files of a lower minor version lack some.
-    pub fn has(&self, name: SectionName) -> bool {
-        self.sections.iter().any(|section| section.name == name)
     }
 
     /// The value in a section.

@@ -4,10 +4,9 @@ use crate::base::names::NameId;
 use crate::base::pack::{Pack, Unpack};
 use crate::base::packed::{Packed, packed};
 use crate::base::time::{Span, Timestamp};
-use crate::timeline::store::leaf::StoredRow;
+use crate::timeline::store::directory::LineDirectory;
 use crate::timeline::store::nodes::{LeafNode, LiftedRow, NodeBounds};
-use crate::timeline::store::parts::{LinePart, LineStore};
-use crate::timeline::store::values::PartValue;
+use crate::timeline::store::values::{MOST_SHOWN, PartValue};
 use crate::timeline::{CounterOwner, Mark};
 
 /// A leaf in its section.
@@ -20,20 +19,12 @@ pub(super) struct BlockEntry {
 }
 
 /// The blocks of one family, and the parts of its lines.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct FamilyIndex {
     pub blocks: Vec<BlockEntry>,
     /// One for each block.
     pub nodes: Vec<LeafNode>,
-    pub parts: Parts,
-}
-
-/// The parts of all lines.
-#[derive(Debug, Default)]
-pub(super) struct Parts {
-    pub parts: Vec<LinePart>,
-    /// By line: the position of its first part; then the number of parts.
-    pub lines: Vec<u32>,
+    pub directory: LineDirectory,
 }
 
 /// A hardware counter.
@@ -66,85 +57,53 @@ pub(super) struct Index {
     pub marks: MarkIndex,
 }
 
-/// What is known of the values of all parts, one number for each shown value, in a section of its own.
-#[derive(Debug)]
-pub(super) struct Values {
-    pub segments: Vec<u8>,
-    pub calls: Vec<u8>,
-    pub runs: Vec<u8>,
-}
-
-impl Values {
-    /// Those of the parts of a family.
-    pub fn of<R: StoredRow>(store: &LineStore<R>) -> Vec<u8> {
-        let numbers = |part: &LinePart| part.values.map(PartValue::number).into_iter().take(R::SHOWN);
-        store.parts().iter().flat_map(numbers).collect()
-    }
-
-    /// Put them to the parts of a family; false where they are none, or of other parts.
-    pub fn put<R: StoredRow>(numbers: &[u8], index: &mut FamilyIndex) -> bool {
-        let Parts { parts, .. } = &mut index.parts;
-        if R::SHOWN == 0 || numbers.len() != parts.len() * R::SHOWN {
-            return false;
-        }
-        parts.iter_mut().zip(numbers.chunks(R::SHOWN)).all(|(part, numbers)| {
-            part.values
-                .iter_mut()
-                .zip(numbers)
-                .all(|(value, number)| PartValue::of_number(*number).map(|known| *value = known).is_some())
-        })
-    }
-}
-
 packed! {
-    Values { segments, calls, runs }
     BlockEntry { offset, length, span }
     NodeBounds { span, low, high }
     LiftedRow { span, line, row }
     LeafNode { bounds, times, lifted }
-    FamilyIndex { blocks, nodes, parts }
+    FamilyIndex { blocks, nodes, directory }
     CounterIndex { name, owners, values }
     MarkIndex { blocks, open }
     Index { segments, calls, samples, runs, requests, services, page_faults, counters, marks }
 }
 
-/// By line the number of its parts, then each: its leaf, its rows and its start, as distances from the part before.
-impl Packed for Parts {
+/// The number of values that rows show; by line the number of its parts, then each: its leaf, its rows, its start and
+/// what is known of its values; leaf and start as distances from the part before.
+impl Packed for LineDirectory {
     fn pack(&self, pack: &mut Pack) {
-        pack.number(self.lines.len() as u64);
-        for line in self.lines.windows(2) {
-            let &[from, to] = line else { continue };
-            let parts = self.parts.get(from as usize..to as usize).unwrap_or(&[]);
+        pack.number(self.shown() as u64);
+        pack.number(self.lines() as u64);
+        for line in 0..self.lines() {
+            let parts = self.line(line);
             pack.number(parts.len() as u64);
             let (mut leaf, mut start) = (0, Timestamp::ZERO);
-            for part in parts {
+            for part in parts.filter_map(|part| self.part(part)) {
                 pack.number(part.leaf.wrapping_sub(leaf).into());
                 pack.number(part.first.into());
                 pack.number(part.rows.into());
                 pack.signed(part.start.ns().wrapping_sub(start.ns()));
+                pack.number(PartValue::to_number(part.values));
                 (leaf, start) = (part.leaf, part.start);
             }
         }
     }
 
     fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
-        let mut all = Parts::default();
-        let lines = unpack.index(unpack.0.len().checked_add(2)?)?;
-        if lines == 0 {
-            return Some(all);
-        }
-        all.lines.push(0);
-        for _ in 1..lines {
-            let (mut leaf, mut start, mut before) = (0_u32, Timestamp::ZERO, 0_u32);
+        let shown = usize::unpack(unpack).filter(|shown| *shown <= MOST_SHOWN)?;
+        let mut all = LineDirectory::for_values(shown);
+        for _ in 0..unpack.index(unpack.0.len().checked_add(1)?)? {
+            all.begin_line();
+            let (mut leaf, mut start) = (0_u32, Timestamp::ZERO);
             for _ in 0..unpack.index(unpack.0.len().checked_add(1)?)? {
                 leaf = leaf.checked_add(u32::unpack(unpack)?)?;
-                let (first, rows) = (u16::unpack(unpack)?, u16::unpack(unpack)?);
+                let (first, rows) = (usize::from(u16::unpack(unpack)?), usize::from(u16::unpack(unpack)?));
                 start = start.wrapping_add(unpack.signed()? as u64);
-                all.parts.push(LinePart { start, before, leaf, first, rows, values: Default::default() });
-                before = before.checked_add(rows.into())?;
+                all.push(start, leaf, first..first + rows, PartValue::of_number(unpack.number()?)?);
             }
-            all.lines.push(u32::try_from(all.parts.len()).ok()?);
         }
+        all.begin_line();
+        all.seal();
         Some(all)
     }
 }

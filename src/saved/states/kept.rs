@@ -11,12 +11,12 @@ use super::container::SectionName;
 use super::index::BlockEntry;
 use super::tables::Bounds;
 use crate::base::memory::MemoryError;
-use crate::base::time::{Span, Timestamp};
+use crate::base::time::Span;
 use crate::timeline::MarkRow;
+use crate::timeline::store::directory::{LineDirectory, PartsBy};
 use crate::timeline::store::leaf_bytes::Leaf;
 use crate::timeline::store::leaves::LeafSource;
 use crate::timeline::store::marks::{MarkLeaf, MarkStore};
-use crate::timeline::store::parts::LinePart;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -42,47 +42,24 @@ impl BlocksOf {
     }
 }
 
-/// The rows of one line in a leaf.
-#[derive(Clone, Copy, Debug)]
-struct KeptPart {
-    leaf: u32,
-    start: Timestamp,
-    /// Where the next part of the line starts.
-    until: Timestamp,
-    line: u32,
-    first: u16,
-    rows: u16,
-}
-
 /// The leaves of a family.
 #[derive(Debug)]
 pub(super) struct KeptLeaves<R> {
     of: BlocksOf,
     blocks: Vec<BlockEntry>,
-    /// By leaf and position.
-    parts: Vec<KeptPart>,
+    directory: Arc<LineDirectory>,
+    by_leaf: PartsBy,
     family: PhantomData<fn() -> R>,
 }
 
 impl<R: CheckedRow> KeptLeaves<R> {
     /// The leaves in some blocks; `None` where a part is in none of them, or a leaf has more rows than it can.
-    pub fn new(of: BlocksOf, blocks: Vec<BlockEntry>, parts: &[LinePart], lines: &[u32]) -> Option<KeptLeaves<R>> {
-        let mut kept = Vec::with_capacity(parts.len());
-        let mut rows = vec![0_u32; blocks.len()];
-        for (line, ends) in (0..).zip(lines.windows(2)) {
-            let &[from, to] = ends else { continue };
-            let parts = parts.get(from as usize..to as usize)?;
-            for (at, part) in parts.iter().enumerate() {
-                let rows = rows.get_mut(part.leaf as usize)?;
-                *rows = rows.saturating_add(part.rows.into());
-                let until = parts.get(at + 1).map_or(Timestamp::MAX, |next| next.start);
-                let LinePart { start, leaf, first, rows, .. } = *part;
-                kept.push(KeptPart { leaf, start, until, line, first, rows });
-            }
-        }
-        kept.sort_unstable_by_key(|part| (part.leaf, part.first));
-        let fits = kept.len() == parts.len() && rows.iter().all(|rows| *rows <= u32::from(u16::MAX));
-        fits.then_some(KeptLeaves { of, blocks, parts: kept, family: PhantomData })
+    pub fn new(of: BlocksOf, blocks: Vec<BlockEntry>, directory: &Arc<LineDirectory>) -> Option<KeptLeaves<R>> {
+        let (by_leaf, directory) = (directory.by_leaf(blocks.len()), Arc::clone(directory));
+        let kept = KeptLeaves { of, blocks, directory, by_leaf, family: PhantomData };
+        let parts: usize = (0..kept.len()).map(|leaf| kept.by_leaf.group(leaf).len()).sum();
+        let fits = |leaf| kept.rows_of(leaf) <= usize::from(u16::MAX);
+        (parts == kept.directory.len() && (0..kept.len()).all(fits)).then_some(kept)
     }
 
     /// Number of leaves.
@@ -90,15 +67,10 @@ impl<R: CheckedRow> KeptLeaves<R> {
         self.blocks.len()
     }
 
-    fn parts_of(&self, leaf: usize) -> &[KeptPart] {
-        let from = self.parts.partition_point(|part| (part.leaf as usize) < leaf);
-        let rest = self.parts.get(from..).unwrap_or(&[]);
-        rest.get(..rest.partition_point(|part| part.leaf as usize == leaf)).unwrap_or(&[])
-    }
-
     /// Number of rows of a leaf.
     pub fn rows_of(&self, leaf: usize) -> usize {
-        self.parts_of(leaf).iter().map(|part| usize::from(part.rows)).sum()
+        let rows = |part: &u32| self.directory.rows_of(*part as usize..*part as usize + 1) as usize;
+        self.by_leaf.group(leaf).iter().map(rows).sum()
     }
 
     /// The span of a leaf that is damaged.
@@ -109,15 +81,16 @@ impl<R: CheckedRow> KeptLeaves<R> {
     /// A leaf that is as it was written.
     pub fn sound(&self, leaf: usize) -> Option<Leaf> {
         let read = Leaf::from_bytes(self.of.bytes(self.blocks.get(leaf)?)?, R::FAMILY).ok()?;
-        let parts = self.parts_of(leaf);
+        let parts = self.by_leaf.group(leaf);
         let fits = read.rows() == self.rows_of(leaf)
-            && read.names::<R>(parts.iter().map(|part| (part.line, usize::from(part.first))))
-            && parts.iter().all(|part| self.is_believed(&read, part));
+            && read.names::<R>(self.directory.named(parts))
+            && parts.iter().all(|part| self.is_believed(&read, *part as usize));
         fits.then_some(read)
     }
 
-    /// The rows of a part have known ids and are in order of time.
-    fn is_believed(&self, leaf: &Leaf, part: &KeptPart) -> bool {
+    /// The rows of a part have known ids and are in order of time, up to the next part of the line.
+    fn is_believed(&self, leaf: &Leaf, number: usize) -> bool {
+        let Some(part) = self.directory.part(number) else { return false };
         let mut known_to = part.start;
         let in_order = leaf.all(part.first.into(), part.rows.into(), part.start, |row: &R| {
             let span = row.span();
@@ -125,7 +98,8 @@ impl<R: CheckedRow> KeptLeaves<R> {
             known_to = if R::OVERLAPS { span.start } else { span.end };
             in_order && row.is_known(&self.of.bounds)
         });
-        in_order && known_to <= part.until
+        let is_last = !self.directory.line(self.directory.line_of(number)).contains(&(number + 1));
+        in_order && (is_last || known_to <= self.directory.start(number + 1))
     }
 }
 

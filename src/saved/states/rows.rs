@@ -9,7 +9,7 @@
 
 use super::checked::CheckedRow;
 use super::container::{HistoryFile, HistoryFileWriter, SectionName};
-use super::index::{BlockEntry, CounterIndex, FamilyIndex, Index, MarkIndex, Parts, Values};
+use super::index::{BlockEntry, CounterIndex, FamilyIndex, Index, MarkIndex};
 use super::kept::{BlocksOf, KeptLeaves, KeptMarks};
 use super::tables::Bounds;
 use super::{HistoryFileError, LeafChecks, StatesOf};
@@ -18,18 +18,21 @@ use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::packed::bytes_of;
 use crate::base::time::{Span, Timestamp};
+use crate::timeline::Tables;
+use crate::timeline::Thread;
 use crate::timeline::questions::Family;
 use crate::timeline::store::builder::LineStoreBuilder;
 use crate::timeline::store::counters::CounterStore;
+use crate::timeline::store::directory::LineDirectory;
 use crate::timeline::store::families::RowStores;
 use crate::timeline::store::leaf::StoredRow;
 use crate::timeline::store::leaf_bytes::Leaf;
 use crate::timeline::store::leaves::{LeafHandle, LeafSource, Leaves};
 use crate::timeline::store::marks::MarkStore;
-use crate::timeline::store::nodes::Nodes;
-use crate::timeline::store::parts::{LinePart, LineStore};
+use crate::timeline::store::nodes::{LeafNode, Nodes};
+use crate::timeline::store::parts::LineStore;
 use crate::timeline::store::pool::LeafPool;
-use crate::timeline::{Call, CpuRun, HostCpu, Segment, Tables, Thread, Timeline};
+use crate::timeline::{HostCpu, Timeline};
 use std::sync::Arc;
 
 /// The sections of a timeline.
@@ -40,8 +43,6 @@ struct SectionNames {
     cpus: SectionName,
     /// Where the blocks are, and the parts of lines.
     index: SectionName,
-    /// What is known of the values of parts; since minor version 1.
-    values: SectionName,
     /// The blocks.
     leaves: SectionName,
 }
@@ -54,7 +55,6 @@ impl SectionNames {
             threads: name("threads", "k.thread"),
             cpus: name("cpus", "k.cpus"),
             index: name("index", "k.index"),
-            values: name("values", "k.values"),
             leaves: name("leaves", "k.leaves"),
         }
     }
@@ -66,7 +66,7 @@ const LOST: &str = "events lost";
 /// Add the sections of a timeline.
 pub fn write(timeline: &Timeline, states: StatesOf, writer: &mut HistoryFileWriter) {
     let sections = SectionNames::of(states);
-    let Timeline { tables, threads, cpus, rows, questions: _, environments: _ } = timeline;
+    let Timeline { tables, threads, cpus, rows, questions: _, probes: _, environments: _ } = timeline;
     writer.add(sections.tables, bytes_of(tables));
     writer.add(sections.threads, bytes_of(threads));
     writer.add(sections.cpus, bytes_of(cpus));
@@ -83,9 +83,6 @@ pub fn write(timeline: &Timeline, states: StatesOf, writer: &mut HistoryFileWrit
         marks: blocks.marks(&rows.marks),
     };
     writer.add(sections.index, bytes_of(&index));
-    let values =
-        Values { segments: Values::of(&rows.segments), calls: Values::of(&rows.calls), runs: Values::of(&rows.runs) };
-    writer.add(sections.values, bytes_of(&values));
     writer.add_leaves(sections.leaves, blocks.leaves);
 }
 
@@ -110,21 +107,9 @@ impl Blocks {
     }
 
     fn family<R: StoredRow>(&mut self, store: &LineStore<R>) -> FamilyIndex {
-        let mut spans: Vec<Option<Span>> = vec![None; store.leaves().len()];
-        // By leaf, so that each is read once.
-        let mut by_leaf: Vec<&LinePart> = store.parts().iter().collect();
-        by_leaf.sort_unstable_by_key(|part| (part.leaf, part.first));
-        for part in by_leaf {
-            let ends = store.rows_of(part).map(|row| row.span().end).max();
-            let own = Span::new(part.start, ends.unwrap_or(part.start));
-            if let Some(span) = spans.get_mut(part.leaf as usize) {
-                let both = |span: Span| Span::new(span.start.min(own.start), span.end.max(own.end));
-                *span = Some(span.map_or(own, both));
-            }
-        }
-        let blocks = self.add(store.leaves(), spans.into_iter().map(Option::unwrap_or_default));
-        let parts = Parts { parts: store.parts().to_vec(), lines: store.lines().to_vec() };
-        FamilyIndex { blocks, nodes: store.nodes().leaves(), parts }
+        let nodes = store.nodes().leaves();
+        let blocks = self.add(store.leaves(), nodes.iter().map(LeafNode::span));
+        FamilyIndex { blocks, nodes, directory: LineDirectory::clone(store.directory()) }
     }
 
     fn counter(&mut self, counter: &CounterStore) -> CounterIndex {
@@ -156,16 +141,7 @@ pub fn read(
     let mut tables: Tables = file.value(sections.tables)?;
     let threads: Vec<Thread> = file.value(sections.threads)?;
     let cpus: Vec<HostCpu> = file.value(sections.cpus)?;
-    let mut index: Index = file.value(sections.index)?;
-    if file.has(sections.values) {
-        let Values { segments, calls, runs } = file.value(sections.values)?;
-        let fits = Values::put::<Segment>(&segments, &mut index.segments)
-            && Values::put::<Call>(&calls, &mut index.calls)
-            && Values::put::<CpuRun>(&runs, &mut index.runs);
-        if !fits {
-            return Err(file.contradiction(sections.values));
-        }
-    }
+    let index: Index = file.value(sections.index)?;
     let bounds = Bounds {
         names: tables.names.len(),
         stacks: tables.stacks.len(),
@@ -195,7 +171,7 @@ pub fn read(
     notices.add(Notice::HistoryDamaged, damaged.len() as u64, place);
     tables.lossy.extend(damaged);
     tables.lossy.sort_unstable();
-    Ok(Timeline { tables, threads, cpus, rows, ..Timeline::default() })
+    Ok(Timeline { tables, threads, cpus, rows, probes: ctx.probes.clone(), ..Timeline::default() })
 }
 
 /// Reads blocks, and keeps the spans of those that are damaged.
@@ -243,16 +219,17 @@ impl BlockReader<'_> {
     /// The store of a family of so many lines.
     fn family<R: CheckedRow>(&mut self, index: FamilyIndex, lines: usize) -> Result<LineStore<R>, HistoryFileError> {
         self.ctx.cancel.check()?;
-        let FamilyIndex { blocks, nodes, parts: Parts { parts, lines: starts } } = index;
-        let kept = KeptLeaves::<R>::new(self.blocks.clone(), blocks, &parts, &starts);
-        let kept = kept.filter(|_| starts.len() == lines + 1).ok_or_else(|| self.contradiction())?;
+        let FamilyIndex { blocks, nodes, directory } = index;
+        let directory = Arc::new(directory);
+        let kept = KeptLeaves::<R>::new(self.blocks.clone(), blocks, &directory);
+        let kept = kept.filter(|_| directory.lines() == lines).ok_or_else(|| self.contradiction())?;
+        let fits = nodes.len() == kept.len() && nodes.iter().all(|node| node.times.len() == R::STATES);
+        let nodes = fits.then_some(nodes).ok_or_else(|| self.contradiction())?;
         let rows: Vec<usize> = (0..kept.len()).map(|leaf| kept.rows_of(leaf)).collect();
         if let Some(pool) = &self.kept {
             let (count, source): (usize, Arc<dyn LeafSource>) = (kept.len(), Arc::new(kept));
             let leaves = Leaves::kept(pool, &source, count, R::FAMILY);
-            let fits = nodes.len() == count && nodes.iter().all(|node| node.times.len() == R::STATES);
-            let nodes = fits.then(|| Nodes::of(nodes)).ok_or_else(|| self.contradiction())?;
-            let store = LineStore::from_kept(leaves, nodes, rows.into_iter(), parts, starts);
+            let store = LineStore::from_kept(leaves, Nodes::of(nodes), rows.into_iter(), directory);
             return store.map_err(|_| self.contradiction());
         }
         let mut is_damaged = vec![false; kept.len()];
@@ -265,7 +242,7 @@ impl BlockReader<'_> {
                 Leaf::encode(&vec![R::of(Span::default(), |_| 0); rows], [].into_iter())
             }));
         }
-        let store = LineStore::from_parts(leaves, parts, starts).map_err(|_| self.contradiction())?;
+        let store = LineStore::from_parts(leaves, directory).map_err(|_| self.contradiction())?;
         match is_damaged.contains(&true) {
             true => Ok(self.without(&store, &is_damaged, lines)),
             false => Ok(store),
@@ -275,14 +252,16 @@ impl BlockReader<'_> {
     /// The store without the rows of its damaged leaves.
     fn without<R: CheckedRow>(&self, store: &LineStore<R>, is_damaged: &[bool], lines: usize) -> LineStore<R> {
         let mut builder = LineStoreBuilder::default();
-        for (line, of) in lines_of(store).enumerate() {
-            for (at, part) in of.iter().enumerate() {
+        let directory = store.directory();
+        for line in 0..directory.lines() {
+            let own = directory.line(line);
+            for (at, part) in own.clone().filter_map(|at| Some((at, directory.part(at)?))) {
                 if is_damaged.get(part.leaf as usize) == Some(&false) {
-                    builder.push(line, &store.rows_of(part).collect::<Vec<R>>());
+                    builder.push(line, &store.rows_of(at).collect::<Vec<R>>());
                     continue;
                 }
                 let life = self.threads.get(line).map_or(part.start, |thread| thread.life.end);
-                let end = of.get(at + 1).map_or(life, |next| next.start);
+                let end = if own.contains(&(at + 1)) { directory.start(at + 1) } else { life };
                 builder.push(line, R::missing(Span::new(part.start, end.max(part.start)), self.lost).as_slice());
             }
         }
@@ -308,12 +287,4 @@ impl BlockReader<'_> {
         }
         Ok(MarkStore::from_parts(leaves, open))
     }
-}
-
-/// The parts of each line.
-fn lines_of<R: StoredRow>(store: &LineStore<R>) -> impl Iterator<Item = &[LinePart]> {
-    store.lines().windows(2).map(|line| {
-        let &[from, to] = line else { return &[][..] };
-        store.parts().get(from as usize..to as usize).unwrap_or(&[])
-    })
 }

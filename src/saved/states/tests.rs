@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 const HOST: HostId = HostId::at(0);
-const SECTIONS: [&str; 6] = ["tables", "threads", "cpus", "index", "values", "leaves"];
+const SECTIONS: [&str; 5] = ["tables", "threads", "cpus", "index", "leaves"];
 
 /// Threads whose segments tile their lives.
 fn timeline() -> Timeline {
@@ -214,28 +214,6 @@ fn lost_segments_are_unknown_time() {
         assert_eq!(thread.rows.calls.len(), 25);
     }
     assert!(after.is_lossy(Span::of_ns(500, 501)));
-}
-
-#[test]
-fn a_file_without_values_of_parts_is_read() {
-    let before = timeline();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("file");
-    std::fs::write(&path, written(&before).bytes()).unwrap();
-    let file = HistoryFile::open(&path).unwrap();
-    let mut writer = HistoryFileWriter::default();
-    for name in SECTIONS.into_iter().filter(|name| *name != "values") {
-        writer.add(SectionName::new(name), file.section(SectionName::new(name)).unwrap());
-    }
-    let (after, damaged) = Reader::new().opened(&writer.bytes()).unwrap();
-    assert_eq!((after.check(), damaged), (None, 0));
-    assert!(rows(&after) == rows(&before));
-    let view = |timeline: &Timeline| {
-        let time = Time::Instants((0..1_000).step_by(3).map(Timestamp::new).collect());
-        let lines = StateHistory::new(timeline.clone(), None).lines("threads/*/state", &time, &Cancel::default());
-        lines.unwrap().into_iter().map(|line| line.held).collect::<Vec<_>>()
-    };
-    assert_eq!(view(&after), view(&before));
 }
 
 #[test]

@@ -78,11 +78,11 @@ fn store<R: StoredRow>(rows: &[R], random: &mut Random) -> LineStore<R> {
 
 /// The same with no leaf in memory.
 fn cold<R: StoredRow>(store: &LineStore<R>, source: &Arc<dyn LeafSource>, ctx: &Ctx) -> LineStore<R> {
-    let (parts, count) = (store.parts(), store.leaves().len());
+    let (directory, count) = (store.directory(), store.leaves().len());
     let leaves = Leaves::kept(&Arc::new(LeafPool::new(None, ctx)), source, count, R::FAMILY);
-    let rows: Vec<usize> = parts.iter().map(|part| part.rows.into()).collect();
+    let rows: Vec<usize> = directory.iter().map(|part| part.rows.into()).collect();
     let nodes = store.nodes().clone();
-    LineStore::from_kept(leaves, nodes, rows.into_iter(), parts.to_vec(), store.lines().to_vec()).unwrap()
+    LineStore::from_kept(leaves, nodes, rows.into_iter(), Arc::clone(directory)).unwrap()
 }
 
 /// What the intervals that are written of all rows say of an instant.

@@ -12,23 +12,29 @@ use crate::base::time::Span;
 use std::ops::Range;
 
 impl<R: StoredRow> LineStore<R> {
-    /// The rows of some lines that meet a span, those without length where they are inside.
-    pub fn meeting(&self, lines: Range<u32>, span: Span, mut each: impl FnMut(u32, R)) {
-        let mut pin = LeafPin::default();
-        self.nodes.search(
+    /// The rows of some lines that meet a span, those without length where they are inside. Returns the number of nodes
+    /// and leaves that were looked at.
+    pub fn meeting(&self, lines: Range<u32>, span: Span, mut each: impl FnMut(u32, R)) -> (u32, u32) {
+        let (mut pin, mut leaves) = (LeafPin::default(), 0);
+        let nodes = self.nodes.search(
             lines.clone(),
             span,
             |_| false,
             |step| match step {
                 Step::Inside(_) => {}
                 Step::Lifted(leaf, row) => {
+                    leaves += 1;
                     if let Some(leaf) = self.leaves.get(leaf, &mut pin) {
                         each(row.line, leaf.get(row.row.into(), row.span.start));
                     }
                 }
-                Step::Leaf(leaf) => self.meeting_in_leaf(leaf, &lines, span, &mut pin, &mut each),
+                Step::Leaf(leaf) => {
+                    leaves += 1;
+                    self.meeting_in_leaf(leaf, &lines, span, &mut pin, &mut each);
+                }
             },
         );
+        (nodes, leaves)
     }
 
     /// The rows of a leaf that meet a span and are not lifted.
@@ -53,15 +59,16 @@ impl<R: StoredRow> LineStore<R> {
     }
 
     /// The nanoseconds in each state of the rows that meet a span, inside it, of lines for which `is_wanted`; `others`
-    /// says whether there are other lines between two bounds.
+    /// says whether there are other lines between two bounds. Returns the number of nodes and leaves that were looked
+    /// at.
     pub fn times(
         &self,
         span: Span,
         is_wanted: impl Fn(u32) -> bool,
         others: impl Fn(&NodeBounds) -> bool,
         times: &mut [u64],
-    ) {
-        let mut pin = LeafPin::default();
+    ) -> (u32, u32) {
+        let (mut pin, mut leaves) = (LeafPin::default(), 0);
         let all = 0..u32::MAX;
         let add = |times: &mut [u64], row: &R| {
             let inside = row.span().clip(span);
@@ -69,24 +76,29 @@ impl<R: StoredRow> LineStore<R> {
                 *time += inside.end.abs_diff(inside.start);
             }
         };
-        self.nodes.search(
+        let nodes = self.nodes.search(
             all.clone(),
             span,
             |bounds| !others(bounds),
             |step| match step {
                 Step::Inside(of) => times.iter_mut().zip(of).for_each(|(time, of)| *time += of),
                 Step::Lifted(leaf, row) if is_wanted(row.line) => {
+                    leaves += 1;
                     if let Some(leaf) = self.leaves.get(leaf, &mut pin) {
                         add(times, &leaf.get(row.row.into(), row.span.start));
                     }
                 }
                 Step::Lifted(..) => {}
-                Step::Leaf(leaf) => self.meeting_in_leaf(leaf, &all, span, &mut pin, &mut |line, row: R| {
-                    if is_wanted(line) {
-                        add(times, &row);
-                    }
-                }),
+                Step::Leaf(leaf) => {
+                    leaves += 1;
+                    self.meeting_in_leaf(leaf, &all, span, &mut pin, &mut |line, row: R| {
+                        if is_wanted(line) {
+                            add(times, &row);
+                        }
+                    });
+                }
             },
         );
+        (nodes, leaves)
     }
 }

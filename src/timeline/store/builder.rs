@@ -8,13 +8,15 @@
 //! would keep that of the largest that it ever was. Rows that have memory of their own are not copied into blocks: the
 //! slab reads them there when it is sealed ([`RowSource`]).
 
+use super::directory::LinePart;
 use super::leaf::StoredRow;
 use super::leaf_bytes::Leaf;
 use super::leaves::Leaves;
 use super::nodes::{LeafNode, Nodes};
-use super::parts::{LinePart, LineStore};
+use super::parts::LineStore;
 use super::pool::LeafPool;
-use super::values::{LineSoFar, PartEnds, of_rows};
+use super::slab_parts::{PartOfLine, PartTable, PartsOfSlabs};
+use super::values::{PartEnds, of_rows};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::{Add, Range};
@@ -41,14 +43,6 @@ struct Stretch {
     source: Option<u32>,
 }
 
-/// A part, and the line that it is of.
-#[derive(Clone, Copy, Debug)]
-struct PartOfLine {
-    line: u32,
-    part: LinePart,
-    ends: PartEnds,
-}
-
 /// The rows of a family that are in no leaf yet.
 #[derive(Clone, Debug)]
 pub struct OpenSlab<R> {
@@ -71,7 +65,9 @@ impl<R> Default for OpenSlab<R> {
 pub struct SealedSlab {
     leaves: Vec<Leaf>,
     nodes: Vec<LeafNode>,
-    parts: Vec<PartOfLine>,
+    parts: PartTable,
+    /// Those of the leaf that is filled.
+    open: Vec<PartOfLine>,
 }
 
 impl<R: StoredRow> OpenSlab<R> {
@@ -164,7 +160,8 @@ impl<R: StoredRow> OpenSlab<R> {
         self.stretches = stretches;
         self.blocks.iter_mut().for_each(Vec::clear);
         self.sources.clear();
-        sealed.parts.shrink_to_fit();
+        sealed.parts.seal();
+        sealed.open = Vec::new();
         sealed
     }
 
@@ -194,29 +191,27 @@ impl<R: StoredRow> OpenSlab<R> {
 impl SealedSlab {
     /// Count rows of a line that come next in the leaf to be added.
     fn add_part<R: StoredRow>(&mut self, line: u32, first: &R, before: usize, count: usize) {
-        let leaf = self.leaves.len() as u32;
-        match self.parts.last_mut() {
-            Some(last) if last.line == line && last.part.leaf == leaf => last.part.rows += count as u16,
+        match self.open.last_mut() {
+            Some(last) if last.line == line => last.part.rows += count as u16,
             _ => {
-                let (start, first, rows) = (first.span().start, before as u16, count as u16);
+                let (leaf, start) = (self.leaves.len() as u32, first.span().start);
+                let (first, rows) = (before as u16, count as u16);
                 let part = LinePart { start, before: 0, leaf, first, rows, values: Default::default() };
-                self.parts.push(PartOfLine { line, part, ends: PartEnds::default() });
+                self.open.push(PartOfLine { line, part, ends: PartEnds::default() });
             }
         }
     }
 
-    /// Add a leaf of some rows; their parts are the last ones.
+    /// Add a leaf of some rows, of which the open parts are.
     fn add_leaf<R: StoredRow>(&mut self, rows: &mut Vec<R>) {
-        let leaf = self.leaves.len() as u32;
-        let from = self.parts.partition_point(|of| of.part.leaf < leaf);
-        let parts = self.parts.get_mut(from..).unwrap_or(&mut []);
-        for PartOfLine { part, ends, .. } in &mut *parts {
+        for PartOfLine { part, ends, .. } in &mut self.open {
             let own = rows.get(part.positions()).unwrap_or(&[]);
             (part.values, *ends) = of_rows(part.start, own);
         }
-        let parts = parts.iter().map(|of| (of.line, usize::from(of.part.first)));
+        let parts = self.open.iter().map(|of| (of.line, usize::from(of.part.first)));
         self.leaves.push(Leaf::encode(rows, parts.clone()));
         self.nodes.push(LeafNode::new(rows, parts));
+        self.open.drain(..).for_each(|of| of.push_to(&mut self.parts));
         rows.clear();
     }
 }
@@ -237,14 +232,6 @@ impl Add for OpenBytes {
     }
 }
 
-/// The parts of a sealed slab.
-#[derive(Clone, Debug)]
-struct SlabParts {
-    /// Number of leaves before its own.
-    leaves: u32,
-    parts: Vec<PartOfLine>,
-}
-
 /// The rows of a family, as they are sealed.
 #[derive(Clone, Debug)]
 pub struct LineStoreBuilder<R> {
@@ -259,7 +246,7 @@ pub struct LineStoreBuilder<R> {
     nodes: Nodes,
     /// Bytes of the leaves.
     sealed_bytes: usize,
-    slabs: Vec<SlabParts>,
+    parts: PartsOfSlabs,
 }
 
 impl<R> Default for LineStoreBuilder<R> {
@@ -272,7 +259,7 @@ impl<R> Default for LineStoreBuilder<R> {
             leaves: Leaves::default(),
             nodes: Nodes::default(),
             sealed_bytes: 0,
-            slabs: Vec::new(),
+            parts: PartsOfSlabs::default(),
         }
     }
 }
@@ -350,9 +337,7 @@ impl<R: StoredRow> LineStoreBuilder<R> {
     /// Add the next slab that was taken.
     pub fn add_slab(&mut self, slab: SealedSlab) {
         let leaves = self.leaves.len() as u32;
-        if !slab.parts.is_empty() {
-            self.slabs.push(SlabParts { leaves, parts: slab.parts });
-        }
+        self.parts.add(leaves, slab.parts);
         slab.nodes.into_iter().for_each(|node| self.nodes.push(node));
         for leaf in slab.leaves {
             self.sealed_bytes += leaf.heap_bytes();
@@ -370,8 +355,7 @@ impl<R: StoredRow> LineStoreBuilder<R> {
     /// Give the lines other numbers: `lines` has those of the present ones.
     pub fn renumber(&mut self, lines: &[u32]) {
         let new = |line: u32| lines.get(line as usize).copied().unwrap_or(line);
-        let parts = self.slabs.iter_mut().flat_map(|slab| &mut slab.parts);
-        parts.for_each(|of| of.line = new(of.line));
+        self.parts.renumber(new);
         self.open.stretches.iter_mut().for_each(|stretch| stretch.line = new(stretch.line));
     }
 
@@ -383,38 +367,47 @@ impl<R: StoredRow> LineStoreBuilder<R> {
     /// The same, for rows that name threads of which `tid` has the tid.
     pub fn finish_with(mut self, lines: usize, tid: impl Fn(u32) -> Option<i32>) -> LineStore<R> {
         self.seal_slab();
-        // By line: where its next part goes, behind those of the lines before it. The parts of a slab are freed before
-        // those of the next one move: both lists of all of them would be more than a memory limit has room for.
-        let mut next: Vec<u32> = vec![0; lines + 2];
-        for of in self.slabs.iter().flat_map(|slab| &slab.parts) {
-            next.get_mut(of.line as usize + 2).into_iter().for_each(|count| *count += 1);
-        }
-        next.iter_mut().fold(0, |before, count| {
-            *count += before;
-            *count
-        });
-        let mut parts = vec![LinePart::default(); next.last().map_or(0, |all| *all as usize)];
-        let mut so_far = vec![LineSoFar::default(); if R::SHOWN == 0 { 0 } else { lines }];
-        for SlabParts { leaves, parts: of_slab } in self.slabs {
-            for PartOfLine { line, mut part, ends } in of_slab {
-                part.leaf += leaves;
-                let so_far = so_far.get_mut(line as usize);
-                so_far.into_iter().for_each(|so_far| so_far.add::<R>(&mut part, &ends, &tid));
-                let Some(at) = next.get_mut(line as usize + 1) else { continue };
-                parts.get_mut(*at as usize).into_iter().for_each(|place| *place = part);
-                *at += 1;
-            }
-        }
-        next.truncate(lines + 1);
-        for of_line in next.windows(2) {
-            let &[from, to] = of_line else { continue };
-            parts.get_mut(from as usize..to as usize).unwrap_or(&mut []).iter_mut().fold(0, |before, part| {
-                part.before = before;
-                before + u32::from(part.rows)
-            });
-        }
         self.leaves.shrink_to_fit();
         self.nodes.seal();
-        LineStore { leaves: self.leaves, nodes: self.nodes, parts, lines: next, family: PhantomData }
+        let directory = Arc::new(self.parts.directory::<R>(lines, tid));
+        LineStore { leaves: self.leaves, nodes: self.nodes, directory, family: PhantomData }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::time::Timestamp;
+    use crate::timeline::{PageFault, ThreadId};
+
+    /// A slab of many rows leaves its memory to all that follow; only slabs that are open at a time add up.
+    #[test]
+    fn open_bytes_are_those_of_the_most_rows_at_a_time() {
+        let mut builder = LineStoreBuilder::default();
+        let row = |i: usize| PageFault { thread: ThreadId::from_raw(0), time: Timestamp::new(i as i64) };
+        let bytes = |rows: usize| rows * size_of::<PageFault>();
+        let mut from = 0;
+        let mut slab = |builder: &mut LineStoreBuilder<PageFault>, rows: usize| {
+            builder.push(0, &(from..from + rows).map(row).collect::<Vec<PageFault>>());
+            from += rows;
+            assert_eq!(builder.open_rows(), rows);
+            builder.take_slab()
+        };
+        let mut waiting: Vec<_> = [8192, 1024].map(|rows| slab(&mut builder, rows)).into();
+        assert_eq!(builder.open_bytes(), OpenBytes { all: bytes(9216), spare: 0 });
+        assert_eq!(waiting[0].bytes(), bytes(8192));
+        for rows in [1024, 3072, 2048, 1024].repeat(5) {
+            waiting.push(slab(&mut builder, rows));
+            let mut first = waiting.remove(0);
+            builder.add_slab(first.seal());
+            builder.give_back(first);
+            let OpenBytes { all, spare } = builder.open_bytes();
+            assert_eq!((all, all - spare), (bytes(9216 + 1024), waiting.iter().map(OpenSlab::bytes).sum::<usize>()));
+        }
+        for mut slab in waiting {
+            builder.add_slab(slab.seal());
+        }
+        let times: Vec<i64> = builder.finish(1).line(0).all().map(|fault| fault.time.ns()).collect();
+        assert_eq!(times, (0..from as i64).collect::<Vec<_>>());
     }
 }

@@ -4,6 +4,7 @@
 //! memory they are a list, and reading one costs nothing; else they move to the pool, and a reader holds the leaf that
 //! it reads by a [`LeafPin`].
 
+use super::directory::{LineDirectory, LinePart};
 use super::leaf_bytes::Leaf;
 use super::pool::{LeafId, LeafPool};
 use crate::base::heap::block;
@@ -35,11 +36,22 @@ pub trait LeafSource: Debug + Send + Sync {
     fn read(&self, leaf: u32) -> Result<Leaf, MemoryError>;
 }
 
-/// A leaf that is read, kept by the reader.
-#[derive(Clone, Debug, Default)]
+/// A leaf of a store that is read, and the part that was looked up last, kept by the reader.
+#[derive(Debug, Default)]
 pub struct LeafPin {
     leaf: u32,
     held: Option<Arc<Leaf>>,
+    /// With its number.
+    part: Option<(usize, LinePart)>,
+    /// Parts that were looked up, each in a leaf of its own.
+    looked: u32,
+}
+
+impl Clone for LeafPin {
+    fn clone(&self) -> Self {
+        // What this one looked up is counted once.
+        LeafPin { leaf: self.leaf, held: self.held.clone(), part: self.part, looked: 0 }
+    }
 }
 
 /// A leaf, wherever it is.
@@ -184,5 +196,23 @@ impl LeafPin {
             (self.leaf, self.held) = (leaf, of.get(leaf as usize));
         }
         self.held.as_deref()
+    }
+
+    /// A part of the directory of the store by its number.
+    #[inline(always)]
+    pub(super) fn part(&mut self, of: &LineDirectory, number: usize) -> Option<LinePart> {
+        if let Some((_, part)) = self.part.filter(|(known, _)| *known == number) {
+            return Some(part);
+        }
+        let part = of.part(number)?;
+        self.looked += 1;
+        self.part = Some((number, part));
+        Some(part)
+    }
+
+    /// How many leaves it looked at since it was asked last.
+    #[inline(always)]
+    pub fn take_looked(&mut self) -> u32 {
+        std::mem::take(&mut self.looked)
     }
 }

@@ -7,8 +7,8 @@
 //! ```
 //! A *line* has the rows of one owner (the segments of a thread, the runs of a CPU) by start. Rows are sealed in the
 //! order of time, so that a leaf has the rows of all lines over some span; inside a leaf they are sorted by line. The
-//! rows of a line in one leaf are a [`part`](parts::LinePart); the list of all parts is resident and finds a row with
-//! two binary searches and one leaf.
+//! rows of a line in one leaf are a [`part`](directory::LinePart); the directory of all parts is resident and finds a
+//! row with two binary searches and one leaf.
 //!
 //! - [`columns`]: columns of numbers, dense or sparse
 //! - [`leaf_bytes`]: the bytes of a leaf, with header and checksum
@@ -18,24 +18,27 @@
 //! - `across`: questions about many lines at once
 //! - [`pool`]: leaves in memory as far as a budget goes, the others in a file
 //! - [`rows`]: how the rows of each family become columns
+//! - [`directory`]: the leaves of each line
 //! - [`parts`]: a line as parts of leaves
 //! - [`values`]: what is known of the values of a part without its leaf
 //! - [`rewrite`]: rows that change after they were sealed
 //! - [`whole`]: a store made of its leaves and lists, and checked
 //! - [`builder`]: rows become leaves
+//! - `slab_parts`: the parts of leaves become a directory
 //! - [`counters`]: the values of hardware counters by owner, some at a time
 //! - [`marks`]: delimiting events, which have fields of their own
 //! - [`row_builders`]: the rows of all families while they are sealed, slab by slab
 //! - [`families`]: the stores of a timeline
 //! - [`shape`]: how large they are
 //!
-//! Cost: 6 to 12 bytes a row, 24 for each part and 2 to 8 in its leaf; reading a row takes some 20 ns. ALGORITHMS.md
-//! 8.11.
+//! Cost: 6 to 12 bytes a row, 7 to 10 for each part and 2 to 8 in its leaf; reading a row takes some 20 ns.
+//! ALGORITHMS.md 8.11.
 
 mod across;
 pub mod builder;
 mod columns;
 pub mod counters;
+pub mod directory;
 pub mod families;
 pub mod leaf;
 pub mod leaf_bytes;
@@ -48,6 +51,7 @@ mod rewrite;
 pub mod row_builders;
 mod rows;
 mod shape;
+mod slab_parts;
 pub mod values;
 pub mod whole;
 

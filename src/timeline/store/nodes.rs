@@ -114,6 +114,12 @@ impl LeafNode {
         node.lifted.shrink_to_fit();
         LeafNode { bounds, ..node }
     }
+
+    /// First start to last end of all rows.
+    pub fn span(&self) -> Span {
+        let lifted = self.lifted.iter().map(|row| row.span);
+        lifted.fold(self.bounds.span, |all, span| Span::new(all.start.min(span.start), all.end.max(span.end)))
+    }
 }
 
 /// Where the bounds of the node of some rows begin: at the first start, or, where that makes them less than half as
@@ -286,15 +292,15 @@ impl Nodes {
         leaves
     }
 
-    /// All that may meet a span in some lines. `inside` says which nodes are taken as a whole where all their rows are
-    /// inside the span.
+    /// All that may meet a span in some lines; the number of nodes that were looked at. `inside` says which nodes are
+    /// taken as a whole where all their rows are inside the span.
     pub(super) fn search<'n>(
         &'n self,
         lines: Range<u32>,
         span: Span,
         mut inside: impl FnMut(&NodeBounds) -> bool,
         mut each: impl FnMut(Step<'n>),
-    ) {
+    ) -> u32 {
         for band in &self.bands {
             for BandRow { row, leaf } in band.near(span) {
                 if lines.contains(&row.line) && meets(row.span, span) {
@@ -302,12 +308,14 @@ impl Nodes {
                 }
             }
         }
-        let Some(top) = self.levels.len().checked_sub(1) else { return };
+        let Some(top) = self.levels.len().checked_sub(1) else { return 0 };
+        let mut looked = 0;
         let mut open: Vec<(usize, usize)> = vec![(top, 0)];
         while let Some((level, node)) = open.pop() {
             let Some((of, bounds)) = self.levels.get(level).and_then(|of| Some((of, of.bounds.get(node)?))) else {
                 continue;
             };
+            looked += 1;
             if !bounds.may_meet(&lines, span) {
                 continue;
             }
@@ -322,6 +330,7 @@ impl Nodes {
                 open.extend(children.rev().map(|child| (level - 1, child)));
             }
         }
+        looked
     }
 }
 

@@ -4,14 +4,15 @@
 //! or by end. A search by start or end is O(log parts + log rows of a part); the next row costs nothing but its
 //! numbers. The rows of a line are sorted by start; a search by end is for lines whose rows do not overlap.
 
+use super::directory::{LineDirectory, LinePart};
 use super::leaf::{RowBlock, StoredRow};
 use super::leaf_bytes::Leaf;
 use super::leaves::{LeafPin, Leaves, NO_LEAVES};
 use super::nodes::Nodes;
 use super::pool::LeafPool;
-use super::values::PartValues;
-use crate::base::heap::{HeapSize, block};
+use crate::base::heap::HeapSize;
 use crate::base::time::Timestamp;
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,58 +20,24 @@ use std::sync::Arc;
 /// Rows that are looked at in turn before a search.
 const NEAR: usize = 6;
 
-/// The rows of one line in one leaf.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinePart {
-    /// Start of the first row.
-    pub start: Timestamp,
-    /// Number of rows of the line before them.
-    pub before: u32,
-    pub leaf: u32,
-    /// Position of the first row in the leaf.
-    pub first: u16,
-    pub rows: u16,
-    /// What is known of the values of the rows.
-    pub values: PartValues,
-}
-
-const _: () = assert!(size_of::<LinePart>() == 24);
-
-impl LinePart {
-    /// The positions of its rows in the leaf.
-    pub(super) fn positions(&self) -> Range<usize> {
-        let first = usize::from(self.first);
-        first..first + usize::from(self.rows)
-    }
-}
-
 /// The sealed rows of a family.
 #[derive(Clone, Debug)]
 pub struct LineStore<R> {
     pub(super) leaves: Leaves,
     pub(super) nodes: Nodes,
-    /// By line and position.
-    pub(super) parts: Vec<LinePart>,
-    /// By line: the position of its first part; then the number of parts.
-    pub(super) lines: Vec<u32>,
+    pub(super) directory: Arc<LineDirectory>,
     pub(super) family: PhantomData<R>,
 }
 
 impl<R> Default for LineStore<R> {
     fn default() -> Self {
-        LineStore {
-            leaves: Leaves::default(),
-            nodes: Nodes::default(),
-            parts: Vec::new(),
-            lines: Vec::new(),
-            family: PhantomData,
-        }
+        LineStore { leaves: Leaves::default(), nodes: Nodes::default(), directory: Arc::default(), family: PhantomData }
     }
 }
 
 impl<R> HeapSize for LineStore<R> {
     fn heap_bytes(&self) -> usize {
-        self.leaves.heap_bytes() + self.nodes.heap_bytes() + block(&self.parts) + block(&self.lines)
+        self.leaves.heap_bytes() + self.nodes.heap_bytes() + self.directory.heap_bytes()
     }
 }
 
@@ -78,16 +45,17 @@ impl<R: StoredRow> LineStore<R> {
     /// The rows of a line; none for one that is not known.
     #[inline]
     pub fn line(&self, line: usize) -> LineView<'_, R> {
-        let parts = match (self.lines.get(line), self.lines.get(line + 1)) {
-            (Some(from), Some(to)) => self.parts.get(*from as usize..*to as usize).unwrap_or(&[]),
-            _ => &[],
-        };
-        LineView { leaves: &self.leaves, parts, family: PhantomData }
+        self.view(self.directory.line(line))
     }
 
-    /// The rows of one of its parts.
-    pub fn rows_of<'s>(&'s self, part: &'s LinePart) -> LineRows<'s, R> {
-        LineView { leaves: &self.leaves, parts: std::slice::from_ref(part), family: PhantomData }.all()
+    /// The rows of one of the parts, by its number.
+    pub fn rows_of(&self, part: usize) -> LineRows<'_, R> {
+        self.view(part..part + 1).all()
+    }
+
+    fn view(&self, parts: Range<usize>) -> LineView<'_, R> {
+        let (from, end) = (parts.start as u32, parts.end as u32);
+        LineView { leaves: &self.leaves, directory: &self.directory, from, end, family: PhantomData }
     }
 
     pub fn leaves(&self) -> &Leaves {
@@ -99,14 +67,9 @@ impl<R: StoredRow> LineStore<R> {
         &self.nodes
     }
 
-    /// The parts of all lines, by line and position.
-    pub fn parts(&self) -> &[LinePart] {
-        &self.parts
-    }
-
-    /// By line: the position of its first part; then the number of parts.
-    pub fn lines(&self) -> &[u32] {
-        &self.lines
+    /// Where the rows of each line are.
+    pub fn directory(&self) -> &Arc<LineDirectory> {
+        &self.directory
     }
 
     /// Move the leaves to a pool.
@@ -116,12 +79,12 @@ impl<R: StoredRow> LineStore<R> {
 
     /// True where no line has a row.
     pub fn is_empty(&self) -> bool {
-        self.parts.is_empty()
+        self.row_count() == 0
     }
 
-    /// The rows of all lines.
+    /// Number of rows of all lines.
     pub fn row_count(&self) -> usize {
-        self.parts.iter().map(|part| usize::from(part.rows)).sum()
+        self.directory.rows() as usize
     }
 }
 
@@ -133,24 +96,22 @@ pub struct RowPlace {
 }
 
 /// The rows of one line.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct LineView<'s, R> {
-    pub(super) leaves: &'s Leaves,
-    pub(super) parts: &'s [LinePart],
-    pub(super) family: PhantomData<R>,
+    leaves: &'s Leaves,
+    directory: &'s LineDirectory,
+    /// The number of its first part.
+    from: u32,
+    /// The one behind its last part.
+    end: u32,
+    family: PhantomData<R>,
 }
 
-impl<R> Clone for LineView<'_, R> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<R> Copy for LineView<'_, R> {}
+static NO_LINES: LineDirectory = LineDirectory::for_values(0);
 
 impl<R> Default for LineView<'_, R> {
     fn default() -> Self {
-        LineView { leaves: &NO_LEAVES, parts: &[], family: PhantomData }
+        LineView { leaves: &NO_LEAVES, directory: &NO_LINES, from: 0, end: 0, family: PhantomData }
     }
 }
 
@@ -163,24 +124,60 @@ pub struct Place {
 }
 
 impl<'s, R: StoredRow> LineView<'s, R> {
+    /// The numbers of its parts.
+    fn numbers(self) -> Range<usize> {
+        self.from as usize..self.end as usize
+    }
+
     /// Number of rows.
     pub fn len(self) -> usize {
-        let ends = self.parts.first().zip(self.parts.last());
-        ends.map_or(0, |(first, last)| (last.before - first.before) as usize + usize::from(last.rows))
+        self.directory.rows_of(self.numbers()) as usize
     }
 
     /// True for a line without rows.
     pub fn is_empty(self) -> bool {
-        self.parts.is_empty()
+        self.from == self.end
     }
 
-    pub fn parts(self) -> &'s [LinePart] {
-        self.parts
+    /// Number of parts.
+    pub fn parts(self) -> usize {
+        self.numbers().len()
+    }
+
+    /// One of its parts.
+    pub fn part(self, part: usize) -> Option<LinePart> {
+        self.directory.part(self.number(part as u32)?)
+    }
+
+    /// The number of a part in the directory.
+    #[inline(always)]
+    fn number(self, part: u32) -> Option<usize> {
+        let number = self.from.checked_add(part)?;
+        (number < self.end).then_some(number as usize)
+    }
+
+    /// Where one of its parts starts.
+    #[inline(always)]
+    pub fn part_start(self, part: usize) -> Option<Timestamp> {
+        Some(self.directory.start(self.number(part as u32)?))
+    }
+
+    /// Number of rows of one of its parts.
+    #[inline(always)]
+    fn rows_of_part(self, part: u32) -> Option<u32> {
+        let number = self.number(part)?;
+        Some(self.directory.rows_of(number..number + 1) as u32)
+    }
+
+    /// Number of parts that start before a moment, by `is_before` of their starts.
+    #[inline(always)]
+    pub fn parts_before(self, is_before: impl Fn(Timestamp) -> bool) -> usize {
+        self.directory.starts(self.numbers(), is_before) - self.from as usize
     }
 
     /// The place of a row of a part.
     pub fn place(self, part: usize, row: usize) -> Option<Place> {
-        let has = row < usize::from(self.parts.get(part)?.rows);
+        let has = row < self.rows_of_part(part as u32)? as usize;
         has.then_some(Place { part: part as u32, row: row as u32 })
     }
 
@@ -190,21 +187,22 @@ impl<'s, R: StoredRow> LineView<'s, R> {
         if place.part as usize == part {
             place.row as usize
         } else {
-            self.parts.get(part).map_or(0, |of| of.rows.into())
+            self.rows_of_part(part as u32).unwrap_or(0) as usize
         }
     }
 
     /// Behind the last row.
     pub fn end_place(self) -> Place {
-        Place { part: self.parts.len() as u32, row: 0 }
+        Place { part: self.end - self.from, row: 0 }
     }
 
+    /// The part at a place, and its leaf.
     #[inline(always)]
-    fn part<'a>(self, place: Place, pin: &'a mut LeafPin) -> Option<(&'s LinePart, &'a Leaf)>
+    fn at<'a>(self, place: Place, pin: &'a mut LeafPin) -> Option<(LinePart, &'a Leaf)>
     where
         's: 'a,
     {
-        let part = self.parts.get(place.part as usize)?;
+        let part = pin.part(self.directory, self.number(place.part)?)?;
         Some((part, self.leaves.get(part.leaf, pin)?))
     }
 
@@ -216,34 +214,33 @@ impl<'s, R: StoredRow> LineView<'s, R> {
     /// The row at a place.
     #[inline]
     pub fn get(self, place: Place, pin: &mut LeafPin) -> Option<R> {
-        let (part, leaf) = self.part(place, pin)?;
-        let start = Self::start_in(part, leaf, place.row);
+        let (part, leaf) = self.at(place, pin)?;
+        let start = Self::start_in(&part, leaf, place.row);
         Some(leaf.get(usize::from(part.first) + place.row as usize, start))
     }
 
     /// The row at a place, and some that follow it in its leaf.
     pub fn decode(self, place: Place, rows: &mut Vec<R>, pin: &mut LeafPin) {
-        let Some((part, leaf)) = self.part(place, pin) else { return };
+        let Some((part, leaf)) = self.at(place, pin) else { return };
         let left = u32::from(part.rows).saturating_sub(place.row) as usize;
-        let start = Self::start_in(part, leaf, place.row);
+        let start = Self::start_in(&part, leaf, place.row);
         leaf.decode::<R>(usize::from(part.first) + place.row as usize, left, start, rows);
     }
 
     /// The start of the row at a place; that of the first row of a part is resident.
     #[inline(always)]
     pub fn start(self, place: Place, pin: &mut LeafPin) -> Option<Timestamp> {
-        let part = self.parts.get(place.part as usize)?;
         if place.row == 0 {
-            return Some(part.start);
+            return self.part_start(place.part as usize);
         }
-        let (part, leaf) = self.part(place, pin)?;
-        Some(Self::start_in(part, leaf, place.row))
+        let (part, leaf) = self.at(place, pin)?;
+        Some(Self::start_in(&part, leaf, place.row))
     }
 
     /// The end of the row at a place.
     #[inline(always)]
     pub fn end(self, place: Place, pin: &mut LeafPin) -> Option<Timestamp> {
-        let (part, leaf) = self.part(place, pin)?;
+        let (part, leaf) = self.at(place, pin)?;
         Some(leaf.end(usize::from(part.first) + place.row as usize))
     }
 
@@ -256,8 +253,8 @@ impl<'s, R: StoredRow> LineView<'s, R> {
     /// The place behind a row.
     #[inline(always)]
     pub fn after(self, place: Place) -> Place {
-        match self.parts.get(place.part as usize) {
-            Some(part) if place.row + 1 < u32::from(part.rows) => Place { row: place.row + 1, ..place },
+        match self.rows_of_part(place.part) {
+            Some(rows) if place.row + 1 < rows => Place { row: place.row + 1, ..place },
             Some(_) => Place { part: place.part + 1, row: 0 },
             None => place,
         }
@@ -270,8 +267,7 @@ impl<'s, R: StoredRow> LineView<'s, R> {
             return Some(Place { row: place.row - 1, ..place });
         }
         let part = place.part.checked_sub(1)?;
-        let rows = self.parts.get(part as usize)?.rows;
-        Some(Place { part, row: u32::from(rows).saturating_sub(1) })
+        Some(Place { part, row: self.rows_of_part(part)?.saturating_sub(1) })
     }
 
     /// The first place for which `is_before` is false; `is_before` is true up to some row and false from then on.
@@ -280,11 +276,11 @@ impl<'s, R: StoredRow> LineView<'s, R> {
     fn search(self, behind: usize, pin: &mut LeafPin, is_before: impl Fn(&LinePart, &Leaf, u32) -> bool) -> Place {
         let next = Place { part: behind as u32, row: 0 };
         let Some(part) = next.part.checked_sub(1) else { return next };
-        let Some((of, leaf)) = self.part(Place { part, row: 0 }, pin) else { return next };
+        let Some((of, leaf)) = self.at(Place { part, row: 0 }, pin) else { return next };
         let (mut low, mut high) = (0, u32::from(of.rows));
         while low < high {
             let middle = low.midpoint(high);
-            if is_before(of, leaf, middle) {
+            if is_before(&of, leaf, middle) {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -296,7 +292,7 @@ impl<'s, R: StoredRow> LineView<'s, R> {
     /// The first row that begins at `t` or later.
     #[inline]
     pub fn starts_from(self, t: Timestamp, pin: &mut LeafPin) -> Place {
-        let behind = self.parts.partition_point(|part| part.start < t);
+        let behind = self.parts_before(|start| start < t);
         self.search(behind, pin, |part, leaf, row| Self::start_in(part, leaf, row) < t)
     }
 
@@ -320,20 +316,20 @@ impl<'s, R: StoredRow> LineView<'s, R> {
     /// The first row that begins after `t`.
     #[inline]
     pub fn starts_after(self, t: Timestamp, pin: &mut LeafPin) -> Place {
-        let behind = self.parts.partition_point(|part| part.start <= t);
+        let behind = self.parts_before(|start| start <= t);
         self.search(behind, pin, |part, leaf, row| Self::start_in(part, leaf, row) <= t)
     }
 
     /// The first row that ends after `t`, where rows do not overlap.
     #[inline]
     pub fn ends_after(self, t: Timestamp, pin: &mut LeafPin) -> Place {
-        let behind = self.parts.partition_point(|part| part.start <= t);
+        let behind = self.parts_before(|start| start <= t);
         self.search(behind, pin, |part, leaf, row| leaf.end(usize::from(part.first) + row as usize) <= t)
     }
 
-    /// The rows from a place on that begin before `until`.
-    pub fn rows_before(self, place: Place, until: Timestamp, pin: LeafPin) -> RowsBefore<'s, R> {
-        RowsBefore { line: self, next: place, until, pin }
+    /// The rows from a place on that begin before `until`; `leaves` counts those that are read.
+    pub fn rows_before(self, at: Place, until: Timestamp, pin: LeafPin, leaves: &'s Cell<u32>) -> RowsBefore<'s, R> {
+        RowsBefore { line: self, next: at, until, pin, leaves }
     }
 
     /// All rows.
@@ -344,9 +340,8 @@ impl<'s, R: StoredRow> LineView<'s, R> {
 
     /// The position of a place among the rows of the line.
     pub fn position(self, place: Place) -> usize {
-        let Some(part) = self.parts.get(place.part as usize) else { return self.len() };
-        let first = self.parts.first().map_or(0, |first| first.before);
-        (part.before - first + place.row) as usize
+        let (from, at) = (self.from as usize, (self.from + place.part) as usize);
+        self.directory.rows_of(from..at) as usize + place.row as usize
     }
 }
 
@@ -372,10 +367,10 @@ impl<R: StoredRow> LineRows<'_, R> {
         if self.next == self.end {
             return false;
         }
-        let Some((part, leaf)) = self.line.part(self.next, &mut self.pin) else { return false };
+        let Some((part, leaf)) = self.line.at(self.next, &mut self.pin) else { return false };
         let until = if self.next.part == self.end.part { self.end.row } else { u32::from(part.rows) };
         let left = until.saturating_sub(self.next.row) as usize;
-        let start = LineView::<R>::start_in(part, leaf, self.next.row);
+        let start = LineView::<R>::start_in(&part, leaf, self.next.row);
         leaf.decode(usize::from(part.first) + self.next.row as usize, left, start, &mut self.block);
         let row = self.next.row + self.block.len() as u32;
         self.next = match row < u32::from(part.rows) {
@@ -425,6 +420,13 @@ pub struct RowsBefore<'s, R> {
     next: Place,
     until: Timestamp,
     pin: LeafPin,
+    leaves: &'s Cell<u32>,
+}
+
+impl<R> Drop for RowsBefore<'_, R> {
+    fn drop(&mut self) {
+        self.leaves.set(self.leaves.get().saturating_add(self.pin.take_looked()));
+    }
 }
 
 impl<R: StoredRow> Iterator for RowsBefore<'_, R> {
@@ -432,8 +434,8 @@ impl<R: StoredRow> Iterator for RowsBefore<'_, R> {
 
     #[inline]
     fn next(&mut self) -> Option<R> {
-        let (part, leaf) = self.line.part(self.next, &mut self.pin)?;
-        let start = LineView::<R>::start_in(part, leaf, self.next.row);
+        let (part, leaf) = self.line.at(self.next, &mut self.pin)?;
+        let start = LineView::<R>::start_in(&part, leaf, self.next.row);
         if start >= self.until {
             return None;
         }

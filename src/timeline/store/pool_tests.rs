@@ -106,7 +106,8 @@ fn ask(lines: &[Vec<Call>], store: &LineStore<Call>, ctx: &Ctx, questions: usize
             (place, at) = (line.after(place), (at + 1).min(rows.len()));
             found.push((line.position(place), at));
         }
-        let some = line.rows_before(place, Timestamp::MAX, pin.clone()).take(30).collect::<Vec<_>>();
+        let leaves = Default::default();
+        let some = line.rows_before(place, Timestamp::MAX, pin.clone(), &leaves).take(30).collect::<Vec<_>>();
         if ctx.cancel.is_cancelled() {
             return question;
         }
@@ -199,7 +200,7 @@ fn a_walk_holds_its_leaf() {
     }
     // One read for each of the leaves that the line is in.
     let read = ctx.progress.leaves_read.load(Ordering::Relaxed) - before;
-    assert!(read <= store.parts().len() as u64, "{read}");
+    assert!(read <= store.directory().len() as u64, "{read}");
 }
 
 #[test]

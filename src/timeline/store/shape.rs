@@ -17,15 +17,16 @@ fn leaf_bytes(leaves: &Leaves) -> u64 {
 }
 
 fn of_family<R: StoredRow>(store: &LineStore<R>) -> StoredFamily {
-    let lines = store.lines().windows(2).filter(|line| line.first() < line.last()).count();
+    let directory = store.directory();
+    let lines = (0..directory.lines()).filter(|line| !directory.line(*line).is_empty()).count();
     StoredFamily {
         family: R::FAMILY.name(),
         lines: lines as u64,
-        rows: store.parts().iter().map(|part| u64::from(part.rows)).sum(),
+        rows: directory.rows(),
         leaves: store.leaves().len() as u64,
         levels: store.nodes().levels() as u64,
         bytes: leaf_bytes(store.leaves()),
-        index_bytes: (size_of_val(store.parts()) + size_of_val(store.lines()) + store.nodes().heap_bytes()) as u64,
+        index_bytes: (directory.heap_bytes() + store.nodes().heap_bytes()) as u64,
     }
 }
 

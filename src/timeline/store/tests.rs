@@ -1,6 +1,7 @@
 //! Stores of random rows, compared with the vectors that they were made of.
 
-use super::builder::{LineStoreBuilder, OpenBytes, OpenSlab};
+use super::builder::LineStoreBuilder;
+use super::directory::{LineDirectory, LinePart};
 use super::leaf::{RowBlock, StoredRow};
 use super::leaf_bytes::{Leaf, LeafError};
 use super::leaves::{LeafPin, Leaves};
@@ -19,6 +20,7 @@ use crate::timeline::{
     StackSample, ThreadId, Waker,
 };
 use proptest::prelude::*;
+use std::sync::Arc;
 
 /// A store of lines, in any order, whose rows were sealed in slabs of `slab` rows of each line.
 fn store<R: StoredRow>(lines: &[Vec<R>], slab: usize) -> LineStore<R> {
@@ -328,29 +330,42 @@ proptest! {
     fn a_store_is_made_of_its_lists_and_of_no_others(
         lines in lines(),
         slab in 1..50usize,
-        change in (0..100usize, 0..6usize, 1..4u32),
+        change in (0..100usize, 0..5usize, 1..4u32),
     ) {
         let rows = of(&lines, segment);
         let store = store(&rows, slab);
         prop_assert_eq!(store.check(|_| None), Ok(()));
         let leaves: Vec<Leaf> = store.leaves().iter().map(|leaf| Leaf::clone(&leaf)).collect();
-        let (mut parts, mut starts) = (store.parts().to_vec(), store.lines().to_vec());
-        let again = LineStore::<Segment>::from_parts(leaves.clone(), parts.clone(), starts.clone()).unwrap();
+        let mut parts = parts_of(&store);
+        let again = LineStore::<Segment>::from_parts(leaves.clone(), directory(&parts)).unwrap();
         for (number, rows) in rows.iter().enumerate() {
             prop_assert_eq!(&again.line(number).all().collect::<Vec<_>>(), rows);
         }
         let (at, what, by) = change;
-        let Some(part) = at.checked_rem(parts.len()).and_then(|at| parts.get_mut(at)) else { return Ok(()) };
+        let count = parts.iter().map(Vec::len).sum();
+        let Some(at) = at.checked_rem(count) else { return Ok(()) };
+        let line = store.directory().line_of(at);
+        let at = at - store.directory().line(line).start;
+        let part = &mut parts[line][at];
         match what {
             0 => part.leaf += by,
             1 => part.first += by as u16,
             2 => part.rows += by as u16,
-            3 => part.before += by,
-            4 => part.rows = 0,
-            _ => *starts.last_mut().unwrap() += by,
+            3 => part.rows = 0,
+            _ => drop(parts[line].remove(at)),
         }
-        prop_assert!(LineStore::<Segment>::from_parts(leaves, parts, starts).is_err());
+        prop_assert!(LineStore::<Segment>::from_parts(leaves, directory(&parts)).is_err());
     }
+}
+
+/// The parts of each line.
+fn parts_of(store: &LineStore<Segment>) -> Vec<Vec<LinePart>> {
+    let directory = store.directory();
+    (0..directory.lines()).map(|line| directory.line(line).filter_map(|part| directory.part(part)).collect()).collect()
+}
+
+fn directory(parts: &[Vec<LinePart>]) -> Arc<LineDirectory> {
+    Arc::new(LineDirectory::of(parts, Segment::SHOWN))
 }
 
 #[test]
@@ -359,15 +374,16 @@ fn check_compares_what_is_known_of_values_with_the_rows() {
     let store = store(&of(&[(0..40).map(numbers).collect()], segment), 5);
     assert_eq!(store.check(|_| None), Ok(()));
     let leaves: Vec<Leaf> = store.leaves().iter().map(|leaf| Leaf::clone(&leaf)).collect();
-    for (at, part) in store.parts().iter().enumerate() {
-        for (number, flipped) in part.values.iter().enumerate().flat_map(|(n, _)| [2, 4, 8, 16].map(|fact| (n, fact))) {
-            let mut parts = store.parts().to_vec();
-            parts[at].values[number] = PartValue::of_number(part.values[number].number() ^ flipped).unwrap();
-            let other = LineStore::<Segment>::from_parts(leaves.clone(), parts, store.lines().to_vec()).unwrap();
+    for (at, part) in store.directory().iter().enumerate() {
+        // Whether the others are sure is in the first bit of each five.
+        for flipped in (0..10).filter(|bit| bit % 5 > 0).map(|bit| 1 << bit) {
+            let mut parts = parts_of(&store);
+            parts[0][at].values = PartValue::of_number(PartValue::to_number(part.values) ^ flipped).unwrap();
+            let other = LineStore::<Segment>::from_parts(leaves.clone(), directory(&parts)).unwrap();
             assert_eq!(other.check(|_| None), Err(StoreError::Values(at)));
         }
     }
-    assert_eq!(PartValue::of_number(32), None);
+    assert_eq!(PartValue::of_number(1 << 10), None);
 }
 
 #[test]
@@ -416,35 +432,4 @@ fn rows_that_cross_blocks_and_leaves_are_all_there() {
         }
         assert_eq!(store.check(|_| None), Ok(()));
     }
-}
-
-/// A slab of many rows leaves its memory to all that follow; only slabs that are open at a time add up.
-#[test]
-fn open_bytes_are_those_of_the_most_rows_at_a_time() {
-    let mut builder = LineStoreBuilder::default();
-    let row = |i: usize| PageFault { thread: ThreadId::from_raw(0), time: Timestamp::new(i as i64) };
-    let bytes = |rows: usize| rows * size_of::<PageFault>();
-    let mut from = 0;
-    let mut slab = |builder: &mut LineStoreBuilder<PageFault>, rows: usize| {
-        builder.push(0, &(from..from + rows).map(row).collect::<Vec<PageFault>>());
-        from += rows;
-        assert_eq!(builder.open_rows(), rows);
-        builder.take_slab()
-    };
-    let mut waiting: Vec<_> = [8192, 1024].map(|rows| slab(&mut builder, rows)).into();
-    assert_eq!(builder.open_bytes(), OpenBytes { all: bytes(9216), spare: 0 });
-    assert_eq!(waiting[0].bytes(), bytes(8192));
-    for rows in [1024, 3072, 2048, 1024].repeat(5) {
-        waiting.push(slab(&mut builder, rows));
-        let mut first = waiting.remove(0);
-        builder.add_slab(first.seal());
-        builder.give_back(first);
-        let OpenBytes { all, spare } = builder.open_bytes();
-        assert_eq!((all, all - spare), (bytes(9216 + 1024), waiting.iter().map(OpenSlab::bytes).sum::<usize>()));
-    }
-    for mut slab in waiting {
-        builder.add_slab(slab.seal());
-    }
-    let times: Vec<i64> = builder.finish(1).line(0).all().map(|fault| fault.time.ns()).collect();
-    assert_eq!(times, (0..from as i64).collect::<Vec<_>>());
 }

@@ -6,8 +6,9 @@
 //! without length count as absent. A part is *not sure* where rows overlap, in it or from before it: then nothing is
 //! said about it, and who asks reads its rows. Cost: one look at each row; 2 bytes a part.
 
+use super::directory::{LinePart, in_order, moment};
 use super::leaf::StoredRow;
-use super::parts::{LinePart, LineStore};
+use super::parts::LineStore;
 use crate::base::time::Timestamp;
 
 /// The most values of a row that the state history shows.
@@ -33,15 +34,19 @@ impl PartValue {
     /// The facts of a part that has no row with a length.
     const EMPTY: u8 = Self::SURE | Self::UNKNOWN;
     const ALL: u8 = 31;
+    /// Bits of these facts.
+    pub(super) const BITS: u8 = 5;
 
-    /// By its number; `None` for one that is none.
-    pub fn of_number(number: u8) -> Option<PartValue> {
-        (number <= Self::ALL).then_some(PartValue(number))
+    /// Those of a part as one number.
+    pub fn to_number(values: PartValues) -> u64 {
+        values.iter().rev().fold(0, |all, value| all << Self::BITS | u64::from(value.0))
     }
 
-    /// Its number in a file.
-    pub fn number(self) -> u8 {
-        self.0
+    /// Those of a number; `None` for one that is none.
+    pub fn of_number(number: u64) -> Option<PartValues> {
+        let bits = u32::from(Self::BITS);
+        let values = std::array::from_fn(|at| PartValue((number >> (at as u32 * bits)) as u8 & Self::ALL));
+        (number >> (MOST_SHOWN as u32 * bits) == 0).then_some(values)
     }
 
     fn is(self, fact: u8) -> bool {
@@ -94,6 +99,23 @@ pub(super) struct PartEnds {
     until: Timestamp,
     /// From the start of the part to that of the first.
     ahead: u32,
+}
+
+impl PartEnds {
+    /// Numbers that it is kept as.
+    pub const NUMBERS: usize = 2 * MOST_SHOWN + 2;
+
+    /// As numbers.
+    pub fn to_numbers(self) -> [u64; Self::NUMBERS] {
+        let ([a, b], [c, d]) = (self.first, self.last);
+        [a.into(), b.into(), c.into(), d.into(), in_order(self.until), self.ahead.into()]
+    }
+
+    /// Of numbers.
+    pub fn of_numbers([a, b, c, d, until, ahead]: [u64; Self::NUMBERS]) -> PartEnds {
+        let (first, last) = ([a as u32, b as u32], [c as u32, d as u32]);
+        PartEnds { first, last, until: moment(until), ahead: ahead as u32 }
+    }
 }
 
 /// The facts of a part whose first row starts at `start`, by themselves: whether it joins is not known yet.
@@ -183,23 +205,23 @@ impl LineSoFar {
 impl<R: StoredRow> LineStore<R> {
     /// The facts of all parts, made anew of the rows; `tid` has the tid of a thread.
     pub(super) fn values(&self, tid: impl Fn(u32) -> Option<i32>) -> Vec<PartValues> {
-        let mut ends = vec![Default::default(); self.parts.len()];
-        let mut by_leaf: Vec<usize> = (0..self.parts.len()).collect();
-        by_leaf.sort_unstable_by_key(|at| self.parts.get(*at).map(|part| (part.leaf, part.first)));
-        for at in by_leaf {
-            let Some((part, ends)) = self.parts.get(at).zip(ends.get_mut(at)) else { continue };
+        let directory = &self.directory;
+        let (mut own, by_leaf) = (vec![Default::default(); directory.len()], directory.by_leaf(self.leaves.len()));
+        for part in (0..self.leaves.len()).flat_map(|leaf| by_leaf.group(leaf)).map(|part| *part as usize) {
             let rows: Vec<R> = self.rows_of(part).collect();
-            *ends = of_rows(part.start, &rows);
-        }
-        let (mut values, mut lines) = (Vec::with_capacity(ends.len()), self.lines.iter().peekable());
-        let mut so_far = LineSoFar::default();
-        for (at, (part, (own, ends))) in self.parts.iter().zip(&ends).enumerate() {
-            while lines.next_if(|from| **from as usize <= at).is_some() {
-                so_far = LineSoFar::default();
+            if let Some(own) = own.get_mut(part) {
+                *own = of_rows(directory.start(part), &rows);
             }
-            let mut part = LinePart { values: *own, ..*part };
-            so_far.add::<R>(&mut part, ends, &tid);
-            values.push(part.values);
+        }
+        let mut values = Vec::with_capacity(own.len());
+        for line in 0..directory.lines() {
+            let mut so_far = LineSoFar::default();
+            for at in directory.line(line) {
+                let Some((mut part, (facts, ends))) = directory.part(at).zip(own.get(at)) else { continue };
+                part.values = *facts;
+                so_far.add::<R>(&mut part, ends, &tid);
+                values.push(part.values);
+            }
         }
         values
     }
