@@ -75,6 +75,7 @@ pub enum Value<'a> {
 
 impl<'a> Value<'a> {
     /// Integers as `i64` (an unsigned value keeps its bits).
+    #[inline]
     pub fn as_i64(self) -> Option<i64> {
         match self {
             Value::Unsigned(v) => Some(v as i64),
@@ -84,6 +85,7 @@ impl<'a> Value<'a> {
     }
 
     /// Integers as `u64` (a signed value keeps its bits).
+    #[inline]
     pub fn as_u64(self) -> Option<u64> {
         self.as_i64().map(|v| v as u64)
     }
@@ -93,6 +95,7 @@ impl<'a> Value<'a> {
     }
 
     /// Integers of an array.
+    #[inline]
     pub fn as_words(self) -> Option<IntegerArray<'a>> {
         if let Value::Words(w) = self { Some(w) } else { None }
     }

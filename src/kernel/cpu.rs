@@ -136,12 +136,14 @@ impl Index<CpuId> for Cpus {
     type Output = Cpu;
 
     /// Ids come from this table.
+    #[inline]
     fn index(&self, id: CpuId) -> &Cpu {
         &self.all[id.0 as usize]
     }
 }
 
 impl IndexMut<CpuId> for Cpus {
+    #[inline]
     fn index_mut(&mut self, id: CpuId) -> &mut Cpu {
         &mut self.all[id.0 as usize]
     }

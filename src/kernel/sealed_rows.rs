@@ -39,6 +39,7 @@ impl SealMoments {
     }
 
     /// True for the moment before such an event.
+    #[inline]
     pub fn holds(self, event: &Event) -> bool {
         let place = u64::from(event.trace) << 16 | u64::from(event.cpu);
         let time = (event.time.ns() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);

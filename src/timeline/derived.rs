@@ -33,6 +33,7 @@ impl StackLinesBuilder {
     }
 
     /// Add the next change of a line.
+    #[inline]
     pub fn push(&mut self, line: usize, change: StackChange) {
         self.rows.push(line, &[change]);
         if self.rows.open_rows() >= SLAB {

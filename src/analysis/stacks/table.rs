@@ -40,6 +40,7 @@ pub struct StackTable {
 
 impl StackTable {
     /// The id of a stack.
+    #[inline]
     pub fn intern(&mut self, stack: Stack) -> StackId {
         *self.ids.entry(stack).or_insert_with(|| {
             self.stacks.push(stack);
@@ -52,6 +53,7 @@ impl StackTable {
     }
 
     /// A stack; an unknown one for an id of another table.
+    #[inline]
     pub fn get(&self, id: StackId) -> Stack {
         self.stacks.get(id.index()).copied().unwrap_or_default()
     }
@@ -73,6 +75,7 @@ pub(super) struct Sample {
 
 impl Sample {
     /// Among the samples of one call the one with the lowest rank gives its user stack; all should agree.
+    #[inline]
     pub fn rank(&self) -> u8 {
         match self.origin {
             StackOrigin::CallEntry => 0,
@@ -83,6 +86,7 @@ impl Sample {
     }
 
     /// True where it shows the stack at its own time, not at a call's entry.
+    #[inline]
     pub fn is_momentary(&self) -> bool {
         self.rank() == 2
     }
