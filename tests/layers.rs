@@ -157,8 +157,41 @@ fn mapped_text_is_copied_before_it_is_checked() {
     assert!(wrong.is_empty(), "these check text in place: {wrong:?}");
 }
 
-/// Folders in which no file uses another that uses it, directly or through others.
-const WITHOUT_CIRCLES: [&str; 2] = ["input/ctf", "tui"];
+/// Rooms in which no file uses another that uses it, directly or through others. Not yet among them: `input`, whose
+/// readers and trait of traces name each other, `timeline` and `base`.
+const WITHOUT_CIRCLES: [&str; 21] = [
+    "advice",
+    "analysis",
+    "cli",
+    "command",
+    "compare",
+    "delays",
+    "dump",
+    "event",
+    "explain",
+    "input/ctf",
+    "kernel",
+    "model",
+    "options",
+    "reading",
+    "record",
+    "saved",
+    "session",
+    "symbols",
+    "tui",
+    "view",
+    "timeline/history",
+];
+
+/// Two files that use each other, and why.
+const PAIRS: [(&str, &str, &str); 6] = [
+    ("analysis::ecct", "analysis::ecct::held", "what a path holds is found while the path is walked"),
+    ("analysis::executions", "analysis::functions", "a call of a function is an execution, and names its function"),
+    ("analysis::iterations", "analysis::stack_tables", "waits are found by stacks, and kept with the stacks"),
+    ("event::mpi::location", "event::mpi::task_graph", "tasks are followed while the events of a location are read"),
+    ("kernel::prepared", "kernel::worker_rows", "a part of a thread, and the rows that it took along"),
+    ("view::anomalies::paths", "view::anomalies::text", "the list and the paths in it"),
+];
 
 /// The paths of a `use` tree: `a::{b, c::d}` is `a::b` and `a::c::d`.
 fn paths(tree: &str) -> Vec<String> {
@@ -179,63 +212,112 @@ fn paths(tree: &str) -> Vec<String> {
     found
 }
 
-/// The files that a file uses: those of `modules` with the longest matching path. `me` is the path of the file's
-/// module.
-fn used_files(me: &str, text: &str, modules: &BTreeMap<String, String>) -> Vec<String> {
+/// A file's text without its tests, and the `use` statements in it: true for those that export what they name.
+fn statements(text: &str) -> impl Iterator<Item = (bool, &str)> {
     let code = text.split("#[cfg(test)]").next().unwrap();
-    let is_statement = |at: usize| {
+    code.match_indices("use ").filter_map(|(at, word)| {
         let before = code[..at].rsplit('\n').next().unwrap().trim();
-        before.is_empty() || before.starts_with("pub")
-    };
-    let trees = code.match_indices("use ").filter(|(at, _)| is_statement(*at));
-    let trees = trees.filter_map(|(at, word)| code[at + word.len()..].split(';').next());
-    let resolve = |path: String| {
-        let mut base = me.split("::").collect::<Vec<_>>();
-        let mut rest = path.as_str();
-        if let Some(absolute) = rest.strip_prefix("crate::") {
-            base.clear();
-            rest = absolute;
+        let tree = code[at + word.len()..].split(';').next()?;
+        let is_tree = tree.chars().all(|c| c.is_alphanumeric() || c.is_whitespace() || "_:{},*".contains(c));
+        let is_statement = is_tree && (before.is_empty() || before.starts_with("pub"));
+        is_statement.then_some((!before.is_empty(), tree))
+    })
+}
+
+/// A path from the crate's root, for a path in the module `me`.
+fn absolute(me: &str, path: &str) -> Vec<String> {
+    let mut base = me.split("::").collect::<Vec<_>>();
+    let mut rest = path;
+    if let Some(from_root) = rest.strip_prefix("crate::") {
+        base.clear();
+        rest = from_root;
+    }
+    while let Some(above) = rest.strip_prefix("super::") {
+        base.pop();
+        rest = above;
+    }
+    base.extend(rest.split("::"));
+    base.into_iter().map(str::to_owned).collect()
+}
+
+/// By module and name: the path of what it exports of others.
+type Exports = BTreeMap<(String, String), Vec<String>>;
+
+fn exports(modules: &BTreeMap<String, String>) -> Exports {
+    let mut all = Exports::new();
+    for (me, text) in modules {
+        for (_, tree) in statements(text).filter(|(exported, _)| *exported) {
+            for path in paths(tree) {
+                let path = absolute(me, &path);
+                all.insert((me.clone(), path.last().unwrap().clone()), path);
+            }
         }
-        while let Some(above) = rest.strip_prefix("super::") {
-            base.pop();
-            rest = above;
-        }
-        base.extend(rest.split("::"));
-        (1..=base.len()).rev().map(|n| base[..n].join("::")).find(|module| modules.contains_key(module))
-    };
-    trees.flat_map(paths).filter_map(resolve).filter(|used| used != me).collect()
+    }
+    all
+}
+
+/// The module that has what a path names: not one that only exports it.
+fn defined(path: &[String], modules: &BTreeMap<String, String>, exports: &Exports) -> Option<String> {
+    let n = (1..=path.len()).rev().find(|n| modules.contains_key(&path[..*n].join("::")))?;
+    let module = path[..n].join("::");
+    match path.get(n).and_then(|name| exports.get(&(module.clone(), name.clone()))) {
+        Some(origin) if origin != path => defined(origin, modules, exports),
+        _ => Some(module),
+    }
+}
+
+/// The files that a file uses, by the path of its module `me`: not those that it only exports.
+fn used_files(me: &str, text: &str, modules: &BTreeMap<String, String>, exports: &Exports) -> Vec<String> {
+    let trees = statements(text).filter(|(exported, _)| !exported).map(|(_, tree)| tree);
+    let used = trees.flat_map(paths).filter_map(|path| defined(&absolute(me, &path), modules, exports));
+    used.filter(|used| used != me).collect()
 }
 
 #[test]
 fn files_do_not_use_each_other_in_circles() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    let module = |file: &PathBuf| {
+        let name = file.strip_prefix(&src).unwrap().to_string_lossy().replace('/', "::");
+        name.trim_end_matches(".rs").trim_end_matches("::mod").to_owned()
+    };
+    let modules: BTreeMap<String, String> =
+        files.iter().map(|file| (module(file), std::fs::read_to_string(file).unwrap())).collect();
+    let exports = exports(&modules);
+    let is_pair = |one: &String, other: &String| {
+        PAIRS.iter().any(|(a, b, _)| (one == a && other == b) || (one == b && other == a))
+    };
+    let mut count = 0;
     for folder in WITHOUT_CIRCLES {
-        let mut files = Vec::new();
-        sources(&src.join(folder), &mut files);
-        let module = |file: &PathBuf| {
-            let name = file.strip_prefix(&src).unwrap().to_string_lossy().replace('/', "::");
-            name.trim_end_matches(".rs").trim_end_matches("::mod").to_owned()
-        };
-        let modules: BTreeMap<String, String> =
-            files.iter().map(|file| (module(file), std::fs::read_to_string(file).unwrap())).collect();
-        let mut uses: BTreeMap<&String, Vec<String>> =
-            modules.iter().map(|(me, text)| (me, used_files(me, text, &modules))).collect();
-        assert!(uses.values().flatten().count() > 40, "few imports found in {folder}");
-        // The folder's own `mod.rs` is its public face: it names all its files. A file that uses no other is taken off,
-        // again and again; those of a circle stay.
-        uses.remove(&folder.replace('/', "::"));
+        let room = folder.replace('/', "::");
+        let inside = |module: &String| *module == room || module.starts_with(&format!("{room}::"));
+        let mut uses: BTreeMap<&String, Vec<String>> = modules
+            .iter()
+            .filter(|(me, _)| inside(me))
+            .map(|(me, text)| {
+                let used = used_files(me, text, &modules, &exports);
+                (me, used.into_iter().filter(|used| inside(used) && !is_pair(me, used)).collect())
+            })
+            .collect();
+        count += uses.values().flatten().count();
+        // A file that uses no other is taken off, again and again; those of a circle stay.
         while let Some(last) = uses.iter().find(|(_, used)| used.iter().all(|u| !uses.contains_key(u))) {
             let last = (*last.0).clone();
             uses.remove(&last);
         }
-        assert!(uses.is_empty(), "files of {folder} in circles: {:#?}", uses.keys());
+        assert!(uses.is_empty(), "files of {folder} in circles: {:#?}", uses);
     }
+    assert!(count > 1_000, "only {count} imports found");
 }
 
 #[test]
 fn used_files_resolves_paths_from_the_root_and_from_above() {
-    let modules = ["a", "a::b", "a::b::c", "a::d"].map(|module| (module.to_owned(), String::new())).into();
-    let text =
-        "use crate::a::{d::X, b::{self, c::Y}};\nuse super::d;\npub(super) use super::super::d::Z;\nuse std::io;\n";
-    assert_eq!(used_files("a::b::c", text, &modules), ["a::d", "a::b", "a::b", "a::d"]);
+    let exporting = "mod d;\npub use d::{Y, Z};\n".to_owned();
+    let mut modules: BTreeMap<String, String> =
+        ["a::b", "a::b::c", "a::d"].map(|module| (module.to_owned(), String::new())).into();
+    modules.insert("a".to_owned(), exporting);
+    let text = "use crate::a::{d::X, b::{self, c::Y}};\nuse super::d;\nuse super::super::d::Z;\nuse crate::a::Y;\n\
+                pub use super::d::W;\nuse std::io;\n";
+    assert_eq!(used_files("a::b::c", text, &modules, &exports(&modules)), ["a::d", "a::b", "a::b", "a::d", "a::d"]);
 }
