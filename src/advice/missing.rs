@@ -6,13 +6,12 @@
 //! because a user may paste it. Traces of one host count together: LTTng writes the kernel and programs apart.
 
 use super::archive_gaps;
-use super::platform::{NO_EVENT, NO_STACKS, Platform, platform};
 use super::topic::{
     COUNTERS, FRAMELESS, KERNEL, MissingExtent, MissingTopic, OptionTopic, RecordingWay, STACKS_OF_SAMPLES,
     STACKS_OF_SWITCHES, TOPICS, Topic, is_lttng_event, lttng_name,
 };
 use crate::model::recorded::{ENVIRONMENT, ESSENTIAL, Recorded, SYSTEM_CALLS, StackKind, USER_SPACE, is_plain_name};
-use crate::model::recorder::TraceRecorder;
+use crate::model::recorder::{NO_EVENT, NO_STACKS, Platform, TraceRecorder};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Written where the woken thread will run; it does not always show the waker.
@@ -52,7 +51,7 @@ impl Recorded {
         if matches!(self.recorder, TraceRecorder::ScoreP | TraceRecorder::Eztrace) {
             return archive_gaps::of(self, host);
         }
-        if let Some(platform) = platform(self.recorder) {
+        if let Some(platform) = self.recorder.platform() {
             return self.missing_on(platform, host);
         }
         let command = self.command();

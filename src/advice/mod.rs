@@ -2,11 +2,10 @@
 //!
 //! - [`topic`]: the questions of an analysis, and the kernel events that answer each
 //! - [`missing`]: the questions that a recording cannot answer, each with the line that records the answer;
-//!   [`archive_gaps`] for MPI runs, [`platform`] for recorders of other platforms
+//!   [`archive_gaps`] for MPI runs
 //! - [`questions`]: what users ask, and whether the recording of a model answers it
 
 pub mod archive_gaps;
 pub mod missing;
-pub mod platform;
 pub mod questions;
 pub mod topic;

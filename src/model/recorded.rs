@@ -3,14 +3,10 @@
 //! Events have the kernel's names, `system:name`, whatever the recorder calls them, so that what a recording has can be
 //! compared with what a question needs (`advice`) and with what a verdict rests on ([`need`](super::need)).
 
+pub use super::recorder::{ESSENTIAL, SYSTEM_CALLS};
+
 use super::recorder::TraceRecorder;
 use std::collections::BTreeSet;
-
-/// The event without which no wait can be explained.
-pub const ESSENTIAL: &str = "sched:sched_switch";
-
-/// The events of all system calls. Their fields hold the number of the call, not its name.
-pub const SYSTEM_CALLS: [&str; 2] = ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit"];
 
 /// Call stacks in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
