@@ -11,8 +11,9 @@ use whyslow::parts::event::host::HostId;
 use whyslow::parts::timeline::history::StateValue;
 use whyslow::parts::timeline::questions::Asker;
 use whyslow::parts::timeline::slabs::SegmentSlab;
-use whyslow::parts::timeline::{Segment, SegmentKind, Thread, ThreadId, ThreadRows};
-use whyslow::parts::timeline::{ThreadDraft, Timeline, TimelineDraft};
+use whyslow::parts::timeline::{
+    Segment, SegmentKind, Thread, ThreadDraft, ThreadId, ThreadRows, Timeline, TimelineDraft,
+};
 
 /// Segments between two slabs for each thread.
 const PER_THREAD: usize = 4;

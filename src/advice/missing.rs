@@ -10,7 +10,8 @@ use super::topic::{
     COUNTERS, FRAMELESS, KERNEL, MissingExtent, MissingTopic, OptionTopic, RecordingWay, STACKS_OF_SAMPLES,
     STACKS_OF_SWITCHES, TOPICS, Topic, is_lttng_event, lttng_name,
 };
-use crate::model::recorded::{ENVIRONMENT, ESSENTIAL, Recorded, SYSTEM_CALLS, StackKind, USER_SPACE, is_plain_name};
+use crate::model::event_name::{ENVIRONMENT, ESSENTIAL, SYSTEM_CALLS, USER_SPACE, is_plain_name};
+use crate::model::recorded::{Recorded, StackKind};
 use crate::model::recorder::{NO_EVENT, NO_STACKS, Platform, TraceRecorder};
 use std::collections::{BTreeMap, BTreeSet};
 

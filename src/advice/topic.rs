@@ -4,7 +4,7 @@
 //! Events have the kernel's names, `system:name`; [`lttng_name`] translates them into LTTng's. `record/` plans a
 //! recording by this table, and `missing.rs` compares a recording with it.
 
-use crate::model::recorded::{ESSENTIAL, SYSTEM_CALLS};
+use crate::model::event_name::{ESSENTIAL, SYSTEM_CALLS};
 
 /// A question and the events that answer it.
 #[derive(Debug)]

@@ -83,6 +83,11 @@ pub fn text(raw: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
+/// [`text`] as a string of its own.
+pub fn owned(raw: &str) -> String {
+    text(raw).into_owned()
+}
+
 /// One line for a message: line breaks become spaces, the rest is escaped, long quotations are cut.
 pub fn line(raw: &str) -> String {
     let raw = short(raw);

@@ -1,12 +1,11 @@
-//! What a verdict and its doubts are weighed by.
+//! The data by which the verdict and its doubts are weighed.
 
-use super::Group;
-use super::GroupsOrigin;
 use super::causes::RankedCauses;
 use super::chance::RandomSplits;
 use super::dimension::SeparatingDimension;
 use super::tail::CauseTimes;
 use super::tree::GroupPair;
+use super::{Group, GroupsOrigin};
 
 /// The data of a verdict.
 pub(super) struct Evidence<'a> {

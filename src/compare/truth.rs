@@ -96,7 +96,8 @@ mod tests {
     use crate::base::ctx::Ctx;
     use crate::compare::scenario::ModelBuilder;
     use crate::compare::{ComparisonRequest, Verdict, compare};
-    use crate::model::recorded::{ENVIRONMENT, ESSENTIAL, Recorded};
+    use crate::model::event_name::{ENVIRONMENT, ESSENTIAL};
+    use crate::model::recorded::Recorded;
     use crate::model::{TraceInfo, TraceLevel};
 
     /// The verdict on waits for a thread in `fsync`, in a recording of some events.

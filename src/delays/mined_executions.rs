@@ -1,4 +1,7 @@
-//! The executions of a kernel recording, ready to be compared with each other.
+//! The executions of a kernel recording beside the patterns of its threads.
+//!
+//! In: their model, and the threads that contributed to each. Out: usual times, the streams that were on critical
+//! paths, and how a late event of a stream is treated. Cost: linear in contributions.
 
 use super::delayed::Delayed;
 use super::wait_links::Reference;

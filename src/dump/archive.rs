@@ -174,7 +174,7 @@ impl Line<'_> {
                 let locations = &self.definitions().locations;
                 let members = self.definitions().group(*group).iter().flatten();
                 let ranks: Vec<String> =
-                    members.filter_map(|l| locations.get(l.index())).map(|l| cleaned(&l.label())).collect();
+                    members.filter_map(|l| locations.get(l.index())).map(|l| clean::owned(&l.label())).collect();
                 write!(out, "{}, with {}", self.window(*window), ranks.join(", "))
             }
             EventRecord::RmaLock { window, remote, .. } => {
@@ -211,8 +211,7 @@ impl Line<'_> {
             }
             EventRecord::Metric(metric) => {
                 let members = named.metric(*metric).iter().filter_map(|m| named.members.get(*m as usize));
-                let values: Vec<String> =
-                    members.zip(self.values).map(|(m, v)| clean::text(&m.shown(*v)).into_owned()).collect();
+                let values: Vec<String> = members.zip(self.values).map(|(m, v)| clean::owned(&m.shown(*v))).collect();
                 write!(out, "{}", values.join(", "))
             }
             EventRecord::Parameter { parameter, value } => {
@@ -242,7 +241,9 @@ impl Line<'_> {
 
     fn peer(&self, envelope: &Envelope) -> String {
         match self.definitions().peer(envelope.communicator, envelope.peer) {
-            Some(id) => self.definitions().locations.get(id.index()).map_or_else(String::new, |l| cleaned(&l.label())),
+            Some(id) => {
+                self.definitions().locations.get(id.index()).map_or_else(String::new, |l| clean::owned(&l.label()))
+            }
             None => "an unknown rank".to_owned(),
         }
     }
@@ -250,7 +251,7 @@ impl Line<'_> {
     fn communicator(&self, id: u32) -> String {
         match self.definitions().communicator_name(id) {
             "" => format!("communicator {id}"),
-            name => cleaned(name),
+            name => clean::owned(name),
         }
     }
 
@@ -268,7 +269,7 @@ impl Line<'_> {
 
     fn window(&self, id: u32) -> String {
         match self.definitions().named.window(id) {
-            Some(window) if !window.name.is_empty() => cleaned(&window.name),
+            Some(window) if !window.name.is_empty() => clean::owned(&window.name),
             _ => format!("window {id}"),
         }
     }
@@ -278,7 +279,7 @@ impl Line<'_> {
         let definitions = self.definitions();
         let communicator = definitions.named.window(window).map_or(u32::MAX, |window| window.communicator);
         let location = definitions.peer(communicator, remote).and_then(|l| definitions.locations.get(l.index()));
-        location.map_or_else(|| format!("rank {remote}"), |l| cleaned(&l.label()))
+        location.map_or_else(|| format!("rank {remote}"), |l| clean::owned(&l.label()))
     }
 }
 
@@ -288,8 +289,4 @@ fn collective(operation: u8) -> &'static str {
 
 fn request_text(request: Option<u64>) -> String {
     request.map_or_else(String::new, |r| format!(", request {r:#x}"))
-}
-
-fn cleaned(text: &str) -> String {
-    clean::text(text).into_owned()
 }

@@ -1,9 +1,8 @@
-//! The reasons why a dump ends early.
+//! Why a dump ended before its last event.
 
 use crate::base::ctx::Cancelled;
 use std::io;
 
-/// Why a dump ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
     /// The output cannot be written.

@@ -1,4 +1,4 @@
-//! The task whose executions are explained.
+//! What is asked of the executions of one task.
 
 use crate::analysis::executions::PairingRule;
 use crate::model::TraceInfo;

@@ -3,8 +3,8 @@
 //! [`OpenError`] ends the command, in one line with the file, the place in it, the expectation and the remedy; a
 //! [`LeftOut`] becomes a notice of the other inputs. Each format has an error type of its own, beside its reader.
 
-use super::advice::NotARecording;
 use super::ctf::MetadataFileError;
+use super::not_a_recording::NotARecording;
 use crate::base::ctx::Cancelled;
 use crate::base::notice::Notice;
 use std::io;

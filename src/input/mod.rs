@@ -5,7 +5,6 @@
 //! several, and traces of one uuid under one label (the chunks of a rotated session) are one trace.
 
 pub mod account;
-mod advice;
 mod beside;
 pub mod count;
 mod coverage;
@@ -15,6 +14,7 @@ mod error;
 mod foreign;
 mod formats;
 pub mod ftrace;
+mod not_a_recording;
 pub mod otf2;
 pub mod perf;
 mod plain;
@@ -267,7 +267,7 @@ fn traces_under(argument: &Argument, left_out: &mut Vec<LeftOut>) -> Result<Vec<
     let path = &argument.path;
     let shown = path.display();
     match std::fs::metadata(path) {
-        Ok(about) if about.is_file() => return Err(advice::for_file(path).at(path)),
+        Ok(about) if about.is_file() => return Err(not_a_recording::for_file(path).at(path)),
         Ok(about) if about.is_dir() => {}
         Ok(_) => return Err(Unreadable::Special.at(path)),
         Err(e) if e.kind() == ErrorKind::NotFound => {
@@ -281,7 +281,7 @@ fn traces_under(argument: &Argument, left_out: &mut Vec<LeftOut>) -> Result<Vec<
     let (mut paths, before) = (Vec::new(), left_out.len());
     find_traces(path, 0, &mut paths, left_out);
     if paths.is_empty() && left_out.len() == before {
-        return Err(Unreadable::NotARecording(advice::for_folder(path)).at(path));
+        return Err(Unreadable::NotARecording(not_a_recording::for_folder(path)).at(path));
     }
     paths.sort_unstable();
     Ok(paths)

@@ -7,9 +7,9 @@
 //! terminal takes its place, so that the interface has the user's keys.
 
 use super::Argument;
-use super::advice::NotARecording;
 use super::error::{OpenError, Unreadable};
 use super::formats::InputFormat;
+use super::not_a_recording::NotARecording;
 use crate::base::{mapped, temporary};
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;

@@ -1,4 +1,4 @@
-//! Whether an event is a copy, as the machine knows its thread.
+//! The machine's part of [`copies`](super::copies): whether the event that it steps through is a copy.
 
 use super::copies::content;
 use super::machine::{BatchIds, Machine};

@@ -1,4 +1,4 @@
-//! Threads enter and leave functions: the stacks of functions that were recorded by their entries and exits.
+//! The machine's part of [`functions`](super::functions): threads enter and leave functions.
 
 use super::functions::{Functions, OpenFunction, Pairs};
 use super::machine::Machine;

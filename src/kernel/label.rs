@@ -1,5 +1,4 @@
-//! The cause of a wait, from the context in which its wake-up happens, and the names of the reasons that no event gives
-//! (ALGORITHMS.md 4.4).
+//! The cause of a wait, from the context in which its wake-up happens (ALGORITHMS.md 4.4).
 
 use super::cpu::{Completion, CpuId};
 use super::machine::Machine;

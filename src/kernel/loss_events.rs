@@ -1,4 +1,4 @@
-//! Events were lost: what they leave unknown of threads, CPUs and calls.
+//! The machine's part of [`losses`](super::losses): what lost events leave unknown of threads, calls and CPUs.
 
 use super::cpu::CpuId;
 use super::machine::Machine;

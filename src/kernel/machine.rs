@@ -13,7 +13,6 @@
 use super::copies::Copies;
 use super::cpu::Cpus;
 use super::functions::Pairs;
-use super::guess::Guess;
 use super::handlers::Handlers;
 use super::losses::Losses;
 use super::packets::Packets;
@@ -24,6 +23,7 @@ use super::requests::Requests;
 use super::sealed_rows::{FilledSlabs, LateChange, SEAL_EVERY, SealMoments};
 use super::services::Services;
 use super::thread_state::{DescriptionVersion, ThreadState};
+use super::threads::Guess;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;

@@ -28,7 +28,6 @@ mod cpu;
 mod fork;
 mod function_events;
 mod functions;
-mod guess;
 mod handlers;
 mod identity;
 mod idle_state;

@@ -1,4 +1,4 @@
-//! Reasons of waits, and why a state or a cause is not known.
+//! The names of reasons: why a thread waits where no event says it, and why a state or a cause is not known.
 
 use crate::base::names::NameId;
 use crate::event::prev_state::StoppedBy;

@@ -273,8 +273,7 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::kind::Event;
-    use crate::event::kind::{Kind, ThreadContextId};
+    use crate::event::kind::{Event, Kind, ThreadContextId};
 
     #[test]
     fn seal_moments_are_as_frequent_in_copies_of_a_recording() {

@@ -1,5 +1,5 @@
-//! Rows that leave their threads: the moments at which they are sealed, the slabs that they fill, and what changes them
-//! nevertheless.
+//! Rows that leave their threads: the moments at which they are sealed, the slabs that they fill, and the changes that
+//! come later than that. `seal` moves them.
 
 use super::reasons::Reasons;
 use crate::event::kind::Event;

@@ -263,6 +263,14 @@ impl<V: Copy> Observed<V> {
     }
 }
 
+/// The thread that seems to have certain ids in user space, as long as that is not known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Guess {
+    pub thread: ThreadId,
+    /// Number of events in a row.
+    pub events: u32,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

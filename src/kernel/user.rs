@@ -7,9 +7,9 @@
 //! state dump, a context, or because [`LEARNT`] events in a row happened on one thread, are valid for the life of that
 //! thread. ALGORITHMS.md section 2.3.
 
-use super::guess::Guess;
 use super::machine::{BatchIds, Machine};
 use super::thread_state::{Sched, UnknownReason};
+use super::threads::Guess;
 use crate::event::host::HostId;
 use crate::event::kind::Event;
 use crate::kernel::threads::{HostTid, ThreadInstance};

@@ -15,6 +15,7 @@ pub mod counts;
 pub mod elapsed;
 pub mod environment;
 pub mod event_kind;
+pub mod event_name;
 pub mod execution;
 pub mod execution_timeline;
 pub mod facts;

@@ -2,7 +2,8 @@
 //!
 //! In: what the traces of a model recorded. Out: whether one of them has it.
 
-use super::recorded::{ENVIRONMENT, ESSENTIAL, Recorded, StackKind};
+use super::event_name::{ENVIRONMENT, ESSENTIAL};
+use super::recorded::{Recorded, StackKind};
 use super::trace_info::{TraceInfo, TraceLevel};
 
 /// What a recording may hold.

@@ -3,8 +3,6 @@
 //! Events have the kernel's names, `system:name`, whatever the recorder calls them, so that what a recording has can be
 //! compared with what a question needs (`advice`) and with what a verdict rests on ([`need`](super::need)).
 
-pub use super::recorder::{ESSENTIAL, SYSTEM_CALLS};
-
 use super::recorder::TraceRecorder;
 use std::collections::BTreeSet;
 
@@ -39,12 +37,6 @@ pub struct Recorded {
     pub stacks: BTreeSet<StackKind>,
 }
 
-/// In place of all tracepoints of programs (LTTng).
-pub const USER_SPACE: &str = "userspace:*";
-
-/// In place of what control groups and `/proc` counted meanwhile.
-pub const ENVIRONMENT: &str = "environment:*";
-
 /// Something that archives hold only if it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArchiveContent {
@@ -62,10 +54,4 @@ impl ArchiveContent {
             ArchiveContent::FileOperations => "archive:file_operations",
         }
     }
-}
-
-/// True for a word that a shell and a recorder take literally, as the name of an event.
-pub fn is_plain_name(name: &str) -> bool {
-    let begins = name.chars().next().is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
-    begins && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '.' | '-'))
 }

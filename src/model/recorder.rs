@@ -1,15 +1,11 @@
-//! The programs that write traces; of those on other platforms the events of `TOPICS` (`advice/topic.rs`) that
-//! their files can hold, in their own words, and one line that records them.
+//! The programs that write traces; of those on other platforms the events that answer a question (`advice/topic.rs`)
+//! and that their files can hold, in their own words, and one line that records them.
 //!
 //! A format that has no event for a question cannot answer it; then there is no line either. docs/OTHER-PLATFORMS.md
 //! has the formats and the script of the first line. The recorders of Linux and of MPI runs record all that is asked
 //! for: `advice/missing.rs` and `advice/archive_gaps.rs` have their lines.
 
-/// The event without which no wait can be explained.
-pub const ESSENTIAL: &str = "sched:sched_switch";
-
-/// The events of all system calls. Their fields hold the number of the call, not its name.
-pub const SYSTEM_CALLS: [&str; 2] = ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit"];
+use super::event_name::{ESSENTIAL, SYSTEM_CALLS};
 
 /// An event of Linux, and what records it there.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,7 @@
-//! The events of crowded packets are counted, on the workers, before chunks are cut.
+//! Counts the events of crowded packets, before chunks are cut by them ([`packet_times`](super::packet_times)).
+//!
+//! In: bound traces. Out: [`PacketTimes`], empty where no packets are crowded. Cost: the headers of all records, on the
+//! workers.
 
 use super::cuts::{TimedPacket, most_open};
 use super::packet_times::{PARTS, PacketEvents, PacketPlace, PacketTimes};

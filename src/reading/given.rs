@@ -4,8 +4,7 @@
 //! names of any recorder ([`delimiter_names`]); each pairs on its thread, or by a number that both have. ALGORITHMS.md
 //! 6.1.
 
-use super::classes;
-use super::classes::CallSide;
+use super::classes::{self, CallSide};
 use super::delimiter_names;
 use super::signature::EventSignature;
 use crate::base::op::Op;

@@ -5,8 +5,7 @@
 //! spread evenly over its time would make chunks of the bursts too large, and many packets of the same moments (copies
 //! of a recording) have their bursts together. A packet weighs as many bytes as its events have on average, since
 //! memory holds events: a record with a call stack makes one for the stack too, one of a class without a meaning none.
-//! No result depends on it. Cost: the headers of these packets are read once more, on the workers, without their
-//! fields.
+//! No result depends on it. `crowded` counts them.
 
 use super::cuts::{Bounds, TimedPacket};
 use crate::base::time::Timestamp;

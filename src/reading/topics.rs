@@ -13,7 +13,8 @@ use crate::input::record::{ClassId, Scope};
 use crate::input::stream::Class;
 use crate::input::tracepoint::PROBED;
 use crate::input::{Source, Trace};
-use crate::model::recorded::{ENVIRONMENT, ESSENTIAL, Recorded, SYSTEM_CALLS, StackKind, USER_SPACE, is_plain_name};
+use crate::model::event_name::{ENVIRONMENT, ESSENTIAL, SYSTEM_CALLS, USER_SPACE, is_plain_name};
+use crate::model::recorded::{Recorded, StackKind};
 use crate::model::recorder::TraceRecorder;
 
 /// Further events that are kept.

@@ -6,7 +6,7 @@
 use super::Recorder;
 use super::recorder_commands::{RecorderCommands, RecorderInput, filter, path_text};
 use crate::advice::topic::TOPICS;
-use crate::model::recorded::{ESSENTIAL, SYSTEM_CALLS};
+use crate::model::event_name::{ESSENTIAL, SYSTEM_CALLS};
 
 /// The file of the recording.
 const TRACE: &str = "trace.dat";

@@ -9,7 +9,7 @@ use super::recorder_commands::{Probe, RecorderCommands, RecorderInput, filter, p
 use super::shell::ShellCommand;
 use super::{CallGraph, Recorder};
 use crate::advice::topic::TOPICS;
-use crate::model::recorded::{ESSENTIAL, SYSTEM_CALLS};
+use crate::model::event_name::{ESSENTIAL, SYSTEM_CALLS};
 
 /// Samples of each CPU in a second: the rate of the timer tick in most kernels.
 const SAMPLES_PER_SECOND: u32 = 250;

@@ -9,7 +9,7 @@ use super::recorder_commands::{Probe, RecorderCommands, RecorderInput, path_text
 use super::shell::ShellCommand;
 use super::{CallGraph, EndTrigger, RecordError, Recorder, RecordingRequest, ftrace, lttng, perf};
 use crate::advice::topic::TOPICS;
-use crate::model::recorded::ESSENTIAL;
+use crate::model::event_name::ESSENTIAL;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -4,8 +4,7 @@ use super::RecordingRequest;
 use super::capabilities::Capabilities;
 use super::processes::thread_conditions;
 use super::shell::ShellCommand;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The part of a plan that the module of one recorder writes.
 pub(super) struct RecorderCommands {

@@ -1,9 +1,8 @@
 //! History files as the input of questions: one, or several whose executions are compared.
 
-use super::OpenOptions;
-use super::UsageError;
 use super::reopened::Reopened;
 use super::traces::Traces;
+use super::{OpenOptions, UsageError};
 use crate::base::ctx::Ctx;
 use crate::input::{Argument, Source};
 use crate::kernel::Handlers;

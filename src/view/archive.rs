@@ -20,10 +20,6 @@ fn warnings(notices: &Notices) -> Vec<String> {
     notices.sentences().iter().map(|s| clean::line(s)).collect()
 }
 
-fn cleaned(text: &str) -> String {
-    clean::text(text).into_owned()
-}
-
 /// `whyslow.info/1`
 #[derive(Clone, Debug, Serialize)]
 pub struct ArchiveDocument {
@@ -74,25 +70,25 @@ impl ArchiveDocument {
         notices: &Notices,
     ) -> ArchiveDocument {
         let trace = TraceFacts {
-            path: cleaned(&archive.path),
+            path: clean::owned(&archive.path),
             format: archive.format.clone(),
             begin_ns: archive.begin,
             end_ns: archive.end,
             streams: archive.streams,
             packets: None,
-            host: archive.host.as_deref().map(cleaned),
+            host: archive.host.as_deref().map(clean::owned),
             clock: Some(archive.clock.clone()),
             event_types: None,
-            creator: cleaned(&archive.creator),
-            nodes: archive.nodes.iter().map(|node| cleaned(node)).collect(),
+            creator: clean::owned(&archive.creator),
+            nodes: archive.nodes.iter().map(|node| clean::owned(node)).collect(),
             ranks: archive.ranks,
             threads: archive.threads,
             accelerator_streams: archive.accelerator_streams,
             communicators: archive.communicators,
-            properties: archive.properties.iter().map(|(k, v)| (cleaned(k), cleaned(v))).collect(),
+            properties: archive.properties.iter().map(|(k, v)| (clean::owned(k), clean::owned(v))).collect(),
         };
         let task = |task: &TaskDurations| TaskFacts {
-            name: cleaned(&task.name),
+            name: clean::owned(&task.name),
             measured: Some(Measured::new(&task.sorted)),
             unknown_waits: None,
         };

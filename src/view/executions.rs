@@ -56,11 +56,11 @@ struct LongestKind {
 fn listed(model: &Model, execution: ExecutionId) -> ListedExecution {
     let (i, all) = (execution.index(), &model.executions);
     let who = all.who.get(i).and_then(|who| model.who.get(who.index()));
-    let text = |name: NameId| clean::text(model.names.get(name)).into_owned();
+    let text = |name: NameId| clean::owned(model.names.get(name));
     let start = all.start.get(i).copied().unwrap_or_default();
     let named = |metric: Metric| {
         let value = all.column(&metric).and_then(|column| column.values.get(i)).filter(|value| *value != ABSENT);
-        value.map(|value| clean::text(model.name_of(value)).into_owned())
+        value.map(|value| clean::owned(model.name_of(value)))
     };
     let trace = all.trace.get(i).and_then(|trace| model.traces.get(trace.index()));
     ListedExecution {
@@ -72,7 +72,7 @@ fn listed(model: &Model, execution: ExecutionId) -> ListedExecution {
         duration_ns: all.duration(i),
         kind: named(Metric::Type),
         errno: named(Metric::Errno),
-        trace: trace.map_or_else(String::new, |trace| clean::text(&trace.label).into_owned()),
+        trace: trace.map_or_else(String::new, |trace| clean::owned(&trace.label)),
         host: who.map_or_else(String::new, |who| text(who.host)),
         rank: named(Metric::Rank),
         process: who.map_or_else(String::new, |who| text(who.process)),
@@ -97,7 +97,7 @@ fn longest_kind(model: &Model, execution: usize) -> Option<LongestKind> {
     let waits = |kind: &WaitKind| *kind != WaitKind::Cpu;
     let (kind, (ns, threads)) = kinds.into_iter().max_by_key(|(kind, (ns, _))| (*ns > 0, waits(kind), *ns))?;
     let thread = threads.into_iter().max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(*name)));
-    let thread = thread.map(|(name, _)| clean::text(model.names.get(name)).into_owned());
+    let thread = thread.map(|(name, _)| clean::owned(model.names.get(name)));
     Some(LongestKind { kind: words::kind(kind), ns, thread })
 }
 

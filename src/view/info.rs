@@ -133,7 +133,7 @@ impl InfoDocument {
         let facts::Lost { events, packets, streams } = recorded.lost;
         let mut tasks: Vec<TaskFacts> = tasks
             .map(|(name, sorted)| TaskFacts {
-                name: clean::text(name).into_owned(),
+                name: clean::owned(name),
                 measured: sorted.map(Measured::new),
                 unknown_waits: full.and_then(|(s, _)| s.tasks.get(name)).map(|t| UnknownWaits::new(&t.unknown)),
             })
@@ -282,12 +282,12 @@ impl ClockFacts {
     fn new(clock: &HostClock, recorded: &facts::Facts) -> ClockFacts {
         let ppb = clock.correction.drift as f64 * 1e9 / (1u64 << ClockCorrection::SCALE) as f64;
         ClockFacts {
-            host: Some(clean::text(&clock.host).into_owned()).filter(|host| !host.is_empty()),
+            host: Some(clean::owned(&clock.host)).filter(|host| !host.is_empty()),
             traces: clock
                 .traces
                 .iter()
                 .filter_map(|at| recorded.traces.get(*at))
-                .map(|t| clean::text(&t.path).into_owned())
+                .map(|t| clean::owned(&t.path))
                 .collect(),
             offset_ns: clock.correction.offset,
             drift_ppb: (ppb * 1e3).round() / 1e3,
@@ -300,7 +300,7 @@ impl ClockFacts {
 impl TraceJson {
     fn new(facts: &TraceFacts) -> TraceJson {
         let TraceFacts { path, format, begin, end, streams, packets, host, clock, event_types, .. } = facts;
-        let clean = |text: &String| clean::text(text).into_owned();
+        let clean = |text: &String| clean::owned(text);
         TraceJson {
             path: clean(path),
             format: clean(format),
@@ -332,7 +332,7 @@ impl Measured {
 impl UnknownWaits {
     fn new(unknown: &UnknownTime) -> UnknownWaits {
         let reason = |(reason, (waits, ns)): (&String, &(u64, i64))| Reason {
-            reason: clean::text(reason).into_owned(),
+            reason: clean::owned(reason),
             waits: *waits,
             ns: *ns,
         };

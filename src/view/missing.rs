@@ -47,7 +47,7 @@ pub fn of_model(model: &Model) -> Vec<MissingJson> {
 
 fn json(missing: Vec<MissingTopic>) -> Vec<MissingJson> {
     let json = |topic: MissingTopic| MissingJson {
-        host: (!topic.host.is_empty()).then(|| clean::text(&topic.host).into_owned()),
+        host: (!topic.host.is_empty()).then(|| clean::owned(&topic.host)),
         question: topic.question,
         extent: match topic.extent {
             MissingExtent::Whole => "whole",

@@ -39,17 +39,17 @@ impl Answer {
     pub fn new(attribute: &str, rows: &[HistoryRow], notices: &Notices) -> Answer {
         let mut intervals = Vec::new();
         for row in rows {
-            let path = clean::text(&row.attribute).into_owned();
+            let path = clean::owned(&row.attribute);
             for interval in &row.intervals {
                 let value = interval.value.as_ref().map(|value| match value {
                     HistoryValue::Number(n) => Word::Number(*n),
-                    HistoryValue::Text(text) => Word::Text(clean::text(text).into_owned()),
+                    HistoryValue::Text(text) => Word::Text(clean::owned(text)),
                 });
                 let (start_ns, end_ns) = (interval.span.start, interval.span.end);
                 intervals.push(Interval { attribute: path.clone(), start_ns, end_ns, value });
             }
         }
-        let attribute = clean::text(attribute).into_owned();
+        let attribute = clean::owned(attribute);
         let warnings = notices.sentences().iter().map(|s| clean::line(s)).collect();
         Answer { schema: "whyslow.query/1", attribute, intervals, warnings }
     }

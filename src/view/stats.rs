@@ -111,7 +111,7 @@ fn percent(part: i64, whole: i64) -> f64 {
 }
 
 fn cleaned(per_name: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
-    per_name.iter().map(|(name, n)| (clean::text(name).into_owned(), *n)).collect()
+    per_name.iter().map(|(name, n)| (clean::owned(name), *n)).collect()
 }
 
 impl StatsTable {
@@ -154,7 +154,7 @@ impl StatsTable {
             CpuLine { cpu: c.cpu, active_ns: c.active_ns, percent, idle_percent: rounded(100.0 - percent) }
         };
         let thread = |t: ThreadUse| {
-            let name = clean::text(&t.name).into_owned();
+            let name = clean::owned(&t.name);
             ThreadLine { tid: t.tid, pid: t.pid, name, cpu_ns: t.cpu_ns, percent: percent(t.cpu_ns, known) }
         };
         let threads: Vec<ThreadLine> = threads.into_iter().map(thread).collect();
@@ -171,7 +171,7 @@ impl StatsTable {
     pub fn io(processes: Vec<IoUse>, notices: &Notices) -> StatsTable {
         let line = |p: IoUse| IoLine {
             pid: p.pid,
-            name: clean::text(&p.name).into_owned(),
+            name: clean::owned(&p.name),
             read_bytes: p.read.bytes,
             written_bytes: p.written.bytes,
             reads: p.read.calls,
@@ -191,7 +191,7 @@ impl StatsTable {
         let processes: Vec<IoLine> = numbered
             .map(|(pid, ProcessTransfers { name, sum, .. })| IoLine {
                 pid,
-                name: clean::text(name).into_owned(),
+                name: clean::owned(name),
                 read_bytes: sum.read_bytes,
                 written_bytes: sum.written_bytes,
                 reads: sum.reads,

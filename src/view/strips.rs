@@ -30,7 +30,7 @@ struct RowJson {
 /// For programs.
 pub fn json(strip: &RankTimeline) -> StripJson {
     let row = |r: &RankRow| RowJson {
-        label: clean::text(&r.label).into_owned(),
+        label: clean::owned(&r.label),
         computing: r.computing.clone(),
         waiting: r.waiting.clone(),
     };

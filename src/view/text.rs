@@ -272,7 +272,7 @@ fn tree(model: &Model, c: &Comparison, page: Page, out: &mut String) {
         let indent = (node.depth as usize).min(page.width() / 4);
         let delta = model.amount(node.delta_ns);
         let sign = if node.delta_ns > 0.0 { "+" } else { "" };
-        let name = clean::text(&words::frame(model, node.context)).into_owned();
+        let name = clean::owned(&words::frame(model, node.context));
         let line = format!(
             "{:>10} {:>11} {deviations:>10}{sure}  {}{name}",
             format!("{sign}{delta}"),

@@ -95,16 +95,12 @@ struct RankShareJson {
     ns: Ns,
 }
 
-fn cleaned(text: &str) -> String {
-    clean::text(text).into_owned()
-}
-
 fn doer(d: &RankTime) -> RankTimeJson {
     RankTimeJson {
-        label: cleaned(&d.label),
+        label: clean::owned(&d.label),
         rank: d.rank,
-        function: (!d.function.is_empty()).then(|| cleaned(&d.function)),
-        call_path: d.call_path.iter().map(|f| cleaned(f)).collect(),
+        function: (!d.function.is_empty()).then(|| clean::owned(&d.function)),
+        call_path: d.call_path.iter().map(|f| clean::owned(f)).collect(),
         ns: d.ns,
     }
 }
@@ -128,14 +124,14 @@ pub fn json(found: Option<&Waiting>) -> WaitingJson {
     let imbalance =
         |i: &Imbalance| ImbalanceJson { by: doer(&i.at), mean_ns: i.mean_ns, cost_ns: i.cost_ns, share: i.share };
     let region = |r: &RegionTime| RegionJson {
-        function: cleaned(&r.function),
+        function: clean::owned(&r.function),
         ns: r.ns,
         visits: r.visits,
         mean_ns: r.mean_ns,
         max_ns: r.max_ns,
-        max_label: cleaned(&r.max_label),
+        max_label: clean::owned(&r.max_label),
         max_over_mean: ratio(r.max_ns, r.mean_ns),
-        by: r.by.iter().map(|b| RankShareJson { label: cleaned(&b.label), rank: b.rank, ns: b.ns }).collect(),
+        by: r.by.iter().map(|b| RankShareJson { label: clean::owned(&b.label), rank: b.rank, ns: b.ns }).collect(),
     };
     WaitingJson {
         wait_states: w.states.iter().map(state).collect(),

@@ -1,4 +1,7 @@
-//! What is mined once from the operations of a recording; what depends on settings is computed from it.
+//! All that is mined once from the operations of a recording; what depends on settings is computed from it anew.
+//!
+//! In: operations, thread by thread. Out: clocks of the streams, patterns with their occurrences, and, once they are
+//! asked for, durations and waiting in totals. Cost: linear in the operations, on all workers.
 
 use super::measure::{Durations, measure};
 use super::table::PatternTable;
@@ -9,8 +12,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::event::operation::Operations;
 use std::sync::OnceLock;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A recording's operations with everything mined from them.
 #[derive(Debug, Default)]

@@ -15,7 +15,7 @@ use crate::input::formats::{InputFormat, Listed, OpenedBy, PLAIN};
 use crate::input::record::{ClassId, Projection, Scope, StreamId};
 use crate::input::stream::{CanonicalTime, Class, SimpleField, Stream};
 use crate::input::trace::{FormatTrace, Plan, Reader};
-use crate::model::recorded::ESSENTIAL;
+use crate::model::event_name::ESSENTIAL;
 use crate::model::recorder::TraceRecorder;
 use std::ops::Range;
 

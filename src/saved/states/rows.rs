@@ -18,8 +18,6 @@ use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::packed::bytes_of;
 use crate::base::time::{Span, Timestamp};
-use crate::timeline::Tables;
-use crate::timeline::Thread;
 use crate::timeline::questions::Family;
 use crate::timeline::store::builder::LineStoreBuilder;
 use crate::timeline::store::counters::CounterStore;
@@ -32,7 +30,7 @@ use crate::timeline::store::marks::MarkStore;
 use crate::timeline::store::nodes::{LeafNode, Nodes};
 use crate::timeline::store::parts::LineStore;
 use crate::timeline::store::pool::LeafPool;
-use crate::timeline::{HostCpu, Timeline};
+use crate::timeline::{HostCpu, Tables, Thread, Timeline};
 use std::sync::Arc;
 
 /// The sections of a timeline.

@@ -121,7 +121,7 @@ impl PaneView for AnomaliesView {
         let (source, occurrence) = (row.source(found)?, row.occurrence(found)?);
         Some(BookmarkPlace::Anomaly {
             start_ns: occurrence.span.start.since(Timestamp::ZERO),
-            place: clean::text(&format!("{} {}", source.name, source.what)).into_owned(),
+            place: clean::owned(&format!("{} {}", source.name, source.what)),
         })
     }
 }

@@ -224,10 +224,6 @@ struct StepJson {
     route: Option<&'static str>,
 }
 
-fn cleaned(text: &str) -> String {
-    clean::text(text).into_owned()
-}
-
 /// The document of an analysis; `compared` is the result of comparing the same executions.
 pub fn json(found: &Anomalies, notices: &Notices, compared: Option<ComparedCauses>) -> Document {
     let summary = &found.summary;
@@ -247,7 +243,7 @@ pub fn json(found: &Anomalies, notices: &Notices, compared: Option<ComparedCause
             idle: found.anomalies.iter().filter(|a| a.idle).count() as u64,
             operations: found.examined.operations,
             streams: found.examined.streams,
-            task: found.examined.executions.as_ref().map(|e| cleaned(&e.task)),
+            task: found.examined.executions.as_ref().map(|e| clean::owned(&e.task)),
             executions: found.examined.executions.as_ref().map(|e| e.count),
         },
         examined: examined(found, notices),
@@ -281,7 +277,7 @@ pub fn with_path<T: Serialize>(document: T, found: &Anomalies, at: usize) -> Wit
 /// The clocks alone, for `info --full`.
 pub fn clocks(streams: &[StreamInfo]) -> Vec<ClockJson> {
     let clock = |s: &StreamInfo| ClockJson {
-        stream: cleaned(&s.name),
+        stream: clean::owned(&s.name),
         offset_ns: s.offset_ns,
         error_ns: s.error_ns,
         drift_ppb: s.drift_ppb,
@@ -292,8 +288,8 @@ pub fn clocks(streams: &[StreamInfo]) -> Vec<ClockJson> {
 fn pattern(id: usize, p: &Pattern) -> PatternJson {
     PatternJson {
         id,
-        name: cleaned(&p.name),
-        symbols: p.symbols.iter().map(|s| cleaned(s)).collect(),
+        name: clean::owned(&p.name),
+        symbols: p.symbols.iter().map(|s| clean::owned(s)).collect(),
         is_loop: p.is_loop,
         occurrences: p.occurrences,
         selected: p.verdict == PatternVerdict::Selected,
@@ -308,13 +304,13 @@ fn place_of(found: &Anomalies, stream: u32) -> PlaceJson {
     let thread = |t: &ThreadIdentity| ThreadJson {
         pid: t.pid,
         tid: t.tid,
-        thread: cleaned(&t.name),
-        process: cleaned(&t.process),
+        thread: clean::owned(&t.name),
+        process: clean::owned(&t.process),
     };
     let place = |s: &StreamInfo| PlaceJson {
-        stream: cleaned(&s.name),
+        stream: clean::owned(&s.name),
         rank: s.rank,
-        label: (!s.label.is_empty()).then(|| cleaned(&s.label)),
+        label: (!s.label.is_empty()).then(|| clean::owned(&s.label)),
         thread: s.thread.as_ref().map(thread),
     };
     found.streams.get(stream as usize).map(place).unwrap_or_default()
@@ -322,7 +318,7 @@ fn place_of(found: &Anomalies, stream: u32) -> PlaceJson {
 
 fn anomaly(found: &Anomalies, id: usize, a: &Anomaly) -> AnomalyJson {
     let responsible = |r: &Responsible| ResponsibleJson {
-        what: cleaned(&r.what),
+        what: clean::owned(&r.what),
         kind: r.kind.name(),
         local_start_ns: r.local.start,
         local_end_ns: r.local.end,
@@ -352,8 +348,8 @@ fn path(found: &Anomalies, path: &PropagationPath) -> PathJson {
     let step = |s: &PropagationStep| StepJson {
         anomaly: s.anomaly,
         place: place_of(found, s.stream),
-        what: cleaned(&s.what),
-        function: s.function.as_deref().map(cleaned),
+        what: clean::owned(&s.what),
+        function: s.function.as_deref().map(clean::owned),
         kind: s.kind.name(),
         start_ns: s.span.start,
         end_ns: s.span.end,
@@ -378,8 +374,8 @@ fn path(found: &Anomalies, path: &PropagationPath) -> PathJson {
 fn unexplained(found: &Anomalies, u: &UnexplainedWait) -> UnexplainedJson {
     UnexplainedJson {
         place: place_of(found, u.stream),
-        what: cleaned(&u.what),
-        function: u.function.as_deref().map(cleaned),
+        what: clean::owned(&u.what),
+        function: u.function.as_deref().map(clean::owned),
         waits: u.waits,
         sent_in_time: u.sent_in_time,
         excess_ns: u.excess_ns,
@@ -395,20 +391,20 @@ fn source(found: &Anomalies, source: &RootCause) -> SourceJson {
     let pids: Vec<i32> = source.streams.iter().filter_map(|s| Some(stream(s)?.thread.as_ref()?.pid)).collect();
     let span = source.span();
     SourceJson {
-        name: cleaned(&source.name),
-        process: Some(cleaned(&source.process)).filter(|p| !p.is_empty()),
-        streams: source.streams.iter().filter_map(|s| Some(cleaned(&stream(s)?.name))).collect(),
+        name: clean::owned(&source.name),
+        process: Some(clean::owned(&source.process)).filter(|p| !p.is_empty()),
+        streams: source.streams.iter().filter_map(|s| Some(clean::owned(&stream(s)?.name))).collect(),
         rank: one.and_then(|s| s.rank),
         pid: pids.first().copied().filter(|first| pids.iter().all(|pid| pid == first)),
         tid: one.and_then(|s| Some(s.thread.as_ref()?.tid)),
-        what: cleaned(&source.what),
-        function: source.function.as_deref().map(cleaned),
+        what: clean::owned(&source.what),
+        function: source.function.as_deref().map(clean::owned),
         kind: source.kind.name(),
         via: source.carriers.iter().map(|carrier| carrier.name()).collect(),
         victim: source
             .victim
             .as_ref()
-            .map(|v| VictimJson { name: cleaned(&v.name), function: v.function.as_deref().map(cleaned) }),
+            .map(|v| VictimJson { name: clean::owned(&v.name), function: v.function.as_deref().map(clean::owned) }),
         noise: source.noise.map(Noise::name),
         route: source.route.map(RouteChange::name),
         idle: source.idle,

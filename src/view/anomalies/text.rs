@@ -1,6 +1,5 @@
 //! Anomalies as text: the table of root causes, their paths step by step, and the sentences that the interface shares.
 
-use super::cleaned;
 use super::paths::{self, sentence};
 use crate::base::notice::{Notices, Severity};
 use crate::base::{clean, figure};
@@ -170,7 +169,7 @@ pub struct Words {
 impl Words {
     /// The words of a root cause.
     pub fn of(source: &RootCause) -> Words {
-        let (name, process) = (cleaned(&source.name), cleaned(&source.process));
+        let (name, process) = (clean::owned(&source.name), clean::owned(&source.process));
         let of = if process.is_empty() || process == name { name } else { format!("{name} of {process}") };
         let is_interrupt = source.kind == EventKind::Interrupt;
         let who = match source.streams.len() {
@@ -338,9 +337,9 @@ pub fn routed(what: &str, kind: EventKind, route: Option<RouteChange>) -> String
 pub fn name(found: &Anomalies, step: &PropagationStep) -> String {
     let stream = found.streams.get(step.stream as usize);
     match stream {
-        Some(stream) if !stream.label.is_empty() => cleaned(&stream.label),
+        Some(stream) if !stream.label.is_empty() => clean::owned(&stream.label),
         Some(StreamInfo { rank: Some(rank), .. }) => format!("rank {rank}"),
-        _ => cleaned(stream.map_or("", |s| &s.name)),
+        _ => clean::owned(stream.map_or("", |s| &s.name)),
     }
 }
 

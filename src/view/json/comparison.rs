@@ -1,8 +1,7 @@
 //! Groups, verdict and causes of a comparison: the parts that the documents share, before and after their own.
 
-use super::cleaned::cleaned;
-use crate::base::figure;
 use crate::base::time::Timestamp;
+use crate::base::{clean, figure};
 use crate::compare::{Basis, Cause, Comparison, Culprit, Dimension, Group, GroupsOrigin, SlowKind, Spread};
 use crate::model::Model;
 use crate::model::choice::{CELLS, ChosenBy, ProgramTask};
@@ -61,8 +60,8 @@ fn programs(model: &Model) -> Vec<ProgramTaskJson> {
     let guessed = model.choice.iter().filter(|choice| choice.by == ChosenBy::Guessed);
     let programs = guessed.flat_map(|choice| &choice.programs);
     let json = |one: &ProgramTask| ProgramTaskJson {
-        program: cleaned(&one.program),
-        task: cleaned(&one.task),
+        program: clean::owned(&one.program),
+        task: clean::owned(&one.task),
         kind: one.kind.words(),
         executions: one.executions,
         p50_ns: one.p50_ns,
@@ -81,16 +80,16 @@ struct ProgramJson {
 }
 
 fn profile(profile: &Profile) -> ProfileJson {
-    let event = cleaned(&profile.event);
+    let event = clean::owned(&profile.event);
     ProfileJson {
         unit: if profile.is_time() { "ns".to_owned() } else { event.clone() },
         event,
-        whose: cleaned(&profile.whose),
-        other_events: profile.other_events.iter().map(|event| cleaned(event)).collect(),
+        whose: clean::owned(&profile.whose),
+        other_events: profile.other_events.iter().map(|event| clean::owned(event)).collect(),
         left_out: profile
             .left_out
             .iter()
-            .map(|one| ProgramJson { program: cleaned(&one.program), amount: one.amount })
+            .map(|one| ProgramJson { program: clean::owned(&one.program), amount: one.amount })
             .collect(),
     }
 }
@@ -99,13 +98,13 @@ impl Head {
     pub(super) fn new(schema: &'static str, model: &Model, c: &Comparison) -> Head {
         Head {
             schema,
-            task: model.tasks.get(model.task).map_or_else(String::new, |t| cleaned(t)),
+            task: model.tasks.get(model.task).map_or_else(String::new, |t| clean::owned(t)),
             task_chosen_by: model.choice.as_ref().map_or(ChosenBy::Given, |choice| choice.by).name(),
             program: model
                 .choice
                 .as_ref()
                 .and_then(|choice| choice.whose.as_ref())
-                .map(|(program, _)| cleaned(program)),
+                .map(|(program, _)| clean::owned(program)),
             programs: programs(model),
             recording: recording(model),
             slow: group(model, &c.slow),
@@ -135,7 +134,7 @@ fn recording(model: &Model) -> RecordingJson {
         start_ns: span.start,
         end_ns: span.end,
         time_of_day: figure::time_of_day(span.start.since(Timestamp::ZERO)),
-        hosts: model.hosts().into_iter().map(cleaned).collect(),
+        hosts: model.hosts().into_iter().map(clean::owned).collect(),
         executions: model.executions.len(),
     }
 }
@@ -155,7 +154,7 @@ impl Tail {
             causes: c.causes.iter().map(cause).collect(),
             kinds: c.kinds.iter().map(kind).collect(),
             dimensions: c.dimensions.iter().map(dimension).collect(),
-            warnings: c.warnings.iter().map(|w| cleaned(w)).collect(),
+            warnings: c.warnings.iter().map(|w| clean::owned(w)).collect(),
         }
     }
 }
@@ -181,7 +180,7 @@ struct SpreadJson {
 }
 
 fn group(model: &Model, g: &Group) -> GroupJson {
-    let filters = g.filters.iter().map(|f| cleaned(&f.to_string())).collect();
+    let filters = g.filters.iter().map(|f| clean::owned(&f.to_string())).collect();
     let mean_ns = (!g.members.is_empty()).then_some(g.mean_ns);
     let spread = |Spread { p50_ns, p95_ns, p99_ns, max_ns }| SpreadJson { p50_ns, p95_ns, p99_ns, max_ns };
     let of = model.executions.len();
@@ -214,7 +213,7 @@ fn verdict(c: &Comparison) -> VerdictJson {
             GroupsOrigin::Trace => "trace",
             GroupsOrigin::All => "all",
         },
-        sentence: cleaned(&c.verdict.sentence),
+        sentence: clean::owned(&c.verdict.sentence),
     }
 }
 
@@ -229,7 +228,7 @@ struct ByJson {
 }
 
 fn by(c: &Culprit) -> ByJson {
-    let text = |t: &Option<String>| t.as_deref().map(cleaned);
+    let text = |t: &Option<String>| t.as_deref().map(clean::owned);
     ByJson {
         host: text(&c.host),
         process: text(&c.process),
@@ -275,7 +274,7 @@ fn cause(c: &Cause) -> CauseJson {
         p_value: c.p_value,
         slow_affected: c.slow_affected,
         fast_affected: c.fast_affected,
-        path: c.path.iter().map(|p| cleaned(p)).collect(),
+        path: c.path.iter().map(|p| clean::owned(p)).collect(),
         by: by(&c.by),
         parts: c
             .parts
@@ -283,10 +282,10 @@ fn cause(c: &Cause) -> CauseJson {
             .map(|part| CausePartJson {
                 kind: part.kind.name(),
                 extra_ns: part.extra_ns,
-                phrase: cleaned(&part.phrase),
+                phrase: clean::owned(&part.phrase),
             })
             .collect(),
-        sentence: cleaned(&c.sentence),
+        sentence: clean::owned(&c.sentence),
     }
 }
 
@@ -301,8 +300,8 @@ struct DimensionJson {
 
 fn dimension(d: &Dimension) -> DimensionJson {
     DimensionJson {
-        name: cleaned(&d.name),
-        value: cleaned(&d.value),
+        name: clean::owned(&d.name),
+        value: clean::owned(&d.value),
         slow_share: d.slow_share,
         fast_share: d.fast_share,
         effect: d.effect,
@@ -319,5 +318,5 @@ struct KindJson {
 }
 
 fn kind(k: &SlowKind) -> KindJson {
-    KindJson { count: k.members.len(), mean_ns: k.mean_ns, cause: k.cause, sentence: cleaned(&k.sentence) }
+    KindJson { count: k.members.len(), mean_ns: k.mean_ns, cause: k.cause, sentence: clean::owned(&k.sentence) }
 }

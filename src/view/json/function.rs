@@ -1,7 +1,7 @@
 //! `diff --function NAME`: a function with its callers, the nearest first, and its callees.
 
-use super::cleaned::cleaned;
 use super::tree::FunctionJson;
+use crate::base::clean;
 use crate::compare::functions::{FrameLevel, Sandwich};
 use serde::Serialize;
 
@@ -47,7 +47,7 @@ impl LevelJson {
     /// As deep as a sandwich is, which is bounded.
     fn new(level: &FrameLevel) -> LevelJson {
         let frame = |frame: &crate::compare::functions::NeighbourFrame| NeighbourJson {
-            name: cleaned(&frame.name),
+            name: clean::owned(&frame.name),
             slow_mean_ns: frame.slow_mean_ns,
             fast_mean_ns: frame.fast_mean_ns,
             delta_ns: frame.delta_ns(),

@@ -9,7 +9,6 @@
 //! - `samples`: executions of the groups, and two of them aligned
 //! - `timeline`: one execution
 
-mod cleaned;
 mod comparison;
 mod function;
 mod samples;
@@ -19,10 +18,10 @@ mod tree;
 pub use tree::largest;
 
 use super::diff_parts::DiffParts;
+use crate::base::clean;
 use crate::compare::Comparison;
 use crate::compare::ranks::{self, GroupMeans, RankComparison};
 use crate::model::Model;
-use cleaned::cleaned;
 use comparison::{Head, Tail};
 use function::SandwichJson;
 use samples::{AlignmentJson, SampleJson};
@@ -102,8 +101,8 @@ impl RanksJson {
         let means =
             |m: &GroupMeans| MeansJson { slow_mean_ns: m.slow_ns, fast_mean_ns: m.fast_ns, delta_ns: m.delta_ns() };
         let region = |r: &ranks::RegionRow| RegionJson {
-            function: cleaned(&r.region),
-            role: r.role.as_deref().map(cleaned),
+            function: clean::owned(&r.region),
+            role: r.role.as_deref().map(clean::owned),
             means: means(&r.means),
         };
         let iteration =
@@ -142,7 +141,6 @@ pub fn diff(model: &Model, c: &Comparison, parts: &DiffParts<'_>, max_nodes: Opt
 mod tests {
     use super::samples::sampled;
     use super::*;
-    use crate::base::clean;
     use crate::base::ctx::Ctx;
     use crate::compare::{ComparisonRequest, compare, scenario};
     use serde_json::Value;

@@ -1,10 +1,9 @@
 //! Some executions of each group, and two executions moment by moment.
 
-use super::cleaned::cleaned;
 use super::timeline::{self, DivergenceJson, TimelineJson};
-use crate::base::figure;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Timestamp};
+use crate::base::{clean, figure};
 use crate::compare::frame_text;
 use crate::compare::moments::{Alignment, Moment};
 use crate::model::Model;
@@ -45,13 +44,13 @@ pub(super) fn samples(model: &Model, group: &'static str, members: &[ExecutionId
 pub(super) fn sample(model: &Model, group: &'static str, e: ExecutionId) -> SampleJson {
     let i = e.index();
     let who = model.executions.who.get(i).and_then(|w| model.who.get(w.index()));
-    let text = |id: Option<NameId>| id.map_or_else(String::new, |id| cleaned(model.names.get(id)));
+    let text = |id: Option<NameId>| id.map_or_else(String::new, |id| clean::owned(model.names.get(id)));
     let trace = model.executions.trace.get(i).and_then(|t| model.traces.get(t.index()));
     let start = model.executions.start[i];
     SampleJson {
         group,
         execution: e.raw(),
-        trace: trace.map_or_else(String::new, |t| cleaned(&t.label)),
+        trace: trace.map_or_else(String::new, |t| clean::owned(&t.label)),
         start_ns: start,
         since_ns: start.since(model.origin),
         time_of_day: figure::time_of_day(start.since(Timestamp::ZERO)),
@@ -89,7 +88,7 @@ pub(super) struct MomentJson {
 
 pub(super) fn alignment(model: &Model, aligned: &Alignment) -> AlignmentJson {
     let moment = |m: &Moment| MomentJson {
-        path: model.contexts.path(m.context).into_iter().map(|c| cleaned(&frame_text(model, c))).collect(),
+        path: model.contexts.path(m.context).into_iter().map(|c| clean::owned(&frame_text(model, c))).collect(),
         kind: model.contexts.spent(m.context).name(),
         a_start_ns: m.a.map(|p| p.start_ns),
         a_ns: m.a.map_or(0, |p| p.ns),

@@ -1,6 +1,6 @@
 //! The time-line of one execution.
 
-use super::cleaned::cleaned;
+use crate::base::clean;
 use crate::base::time::Ns;
 use crate::compare::frame_text;
 use crate::compare::moments::Divergence;
@@ -88,7 +88,7 @@ pub(super) fn timeline(model: &Model, execution: ExecutionId) -> Option<Timeline
     let mut paths = Vec::new();
     let mut path = |context: ContextId| {
         *known.entry(context).or_insert_with(|| {
-            paths.push(model.contexts.path(context).into_iter().map(|c| cleaned(&frame_text(model, c))).collect());
+            paths.push(model.contexts.path(context).into_iter().map(|c| clean::owned(&frame_text(model, c))).collect());
             paths.len() - 1
         })
     };
@@ -102,9 +102,9 @@ pub(super) fn timeline(model: &Model, execution: ExecutionId) -> Option<Timeline
     };
     let segments = shown.iter().map(segment).collect();
     let thread = |t: &TimelineThread| ThreadJson {
-        host: cleaned(&t.host),
-        process: cleaned(&t.process),
-        thread: cleaned(&t.name),
+        host: clean::owned(&t.host),
+        process: clean::owned(&t.process),
+        thread: clean::owned(&t.name),
         pid: t.pid,
         tid: t.tid,
     };
@@ -120,7 +120,7 @@ pub(super) fn timeline(model: &Model, execution: ExecutionId) -> Option<Timeline
         ns: e.ns,
         thread: e.thread,
         kind: e.kind.name(),
-        name: cleaned(&e.name),
+        name: clean::owned(&e.name),
         result: e.result,
     };
     Some(TimelineJson {

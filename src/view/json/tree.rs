@@ -1,6 +1,6 @@
 //! The metrics of both groups as histograms, and the differential tree.
 
-use super::cleaned::cleaned;
+use crate::base::clean;
 use crate::compare::functions::{FunctionDiff, by_function};
 use crate::compare::inverted::InvertedTree;
 use crate::compare::members::sorted_present;
@@ -40,10 +40,10 @@ pub(super) fn metric(model: &Model, column: &Column, c: &Comparison) -> MetricJs
         }
         counts
     };
-    let name = |value: &i64| cleaned(model.name_of(*value));
+    let name = |value: &i64| clean::owned(model.name_of(*value));
     let (slow, fast) = (counts(&c.slow.members), counts(&c.fast.members));
     MetricJson {
-        name: cleaned(&column.metric.name()),
+        name: clean::owned(&column.metric.name()),
         unit: match unit {
             Unit::Ns => "ns",
             Unit::Bytes => "bytes",
@@ -99,7 +99,7 @@ fn nodes(
         keep.iter().scan(0, |next, keep| Some(std::mem::replace(next, *next + u32::from(*keep)))).collect();
     let kept = tree.nodes.iter().zip(keep).filter(|(_, keep)| *keep);
     kept.map(|(n, _)| NodeJson {
-        name: cleaned(&frame_text(model, n.context)),
+        name: clean::owned(&frame_text(model, n.context)),
         kind: kind(n.context),
         depth: n.depth,
         parent: n.parent.and_then(|parent| positions.get(parent as usize).copied()),
@@ -129,7 +129,7 @@ pub(super) struct FunctionJson {
 impl FunctionJson {
     pub(super) fn new(f: &FunctionDiff) -> FunctionJson {
         FunctionJson {
-            name: cleaned(&f.name),
+            name: clean::owned(&f.name),
             places: f.places,
             slow_mean_ns: f.slow_mean_ns,
             fast_mean_ns: f.fast_mean_ns,

@@ -53,7 +53,7 @@ impl Profile {
         }
         let mut path: Vec<u32> = Vec::new();
         for (node, (slow, fast)) in nodes.iter().zip(own) {
-            let name = clean::text(&words::frame(model, node.context)).into_owned();
+            let name = clean::owned(&words::frame(model, node.context));
             let number = *numbers.entry(name).or_insert_with_key(|name| {
                 profile.frames.push(name.clone());
                 profile.frames.len() as u32 - 1
