@@ -89,6 +89,9 @@ pub mod base {
     pub mod parallel {
         pub use crate::base::parallel::in_order;
     }
+    pub mod question_counts {
+        pub use crate::base::question_counts::CountedQuestion;
+    }
     pub mod span_list {
         pub use crate::base::span_list::SpanRoom;
     }

@@ -9,6 +9,7 @@ use whyslow::parts::analysis::stack_tables::LazyStackTables;
 use whyslow::parts::analysis::{operations, survey};
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::notice::Notices;
+use whyslow::parts::base::question_counts::CountedQuestion;
 use whyslow::parts::base::span_list::SpanRoom;
 use whyslow::parts::event::task::{Delimiter, Pairing, TaskDefinition};
 use whyslow::parts::explain;
@@ -18,7 +19,7 @@ use whyslow::parts::symbols::files::SymbolPaths;
 use whyslow::parts::timeline::Timeline;
 use whyslow::parts::timeline::history::StateHistory;
 use whyslow::parts::timeline::history::lines::Time;
-use whyslow::parts::timeline::questions::{Access, Asker, Family};
+use whyslow::parts::timeline::questions::Asker;
 
 /// Analysis, rows, access.
 type Question = (String, String, String);
@@ -47,18 +48,11 @@ fn table() -> BTreeMap<Question, Known> {
 }
 
 fn asked(timeline: &Timeline) -> BTreeMap<Question, u64> {
-    let mut asked = BTreeMap::new();
-    for asker in Asker::ALL {
-        for family in Family::ALL {
-            for access in Access::ALL {
-                let count = timeline.questions().of(*asker, *family, *access);
-                if count > 0 {
-                    asked.insert((asker.name().to_owned(), family.name().to_owned(), access.name().to_owned()), count);
-                }
-            }
-        }
-    }
-    asked
+    let all = timeline.questions().unwrap().all().into_iter();
+    all.map(|(CountedQuestion { asker, family, access }, cost)| {
+        ([asker, family, access].map(str::to_owned).into(), cost.asked)
+    })
+    .collect()
 }
 
 /// Some system calls that the fixtures have, and the time between two of them.
@@ -95,8 +89,7 @@ fn questions(folder: &Path) -> [Asked; 2] {
     let traces: Vec<_> = sources.iter().map(|source| &source.trace).collect();
     let tasks = tasks();
     let (timeline, _) = record(&traces, &tasks, &Options::default(), &ctx).unwrap();
-    // The questions of each clone are counted for itself.
-    let (explained, surveyed) = (timeline.clone(), timeline.clone());
+    let (explained, surveyed) = (timeline.counted(), timeline.counted());
     let mut notices = Notices::default();
     let threads = timeline.threads().len() as u64;
     let mut units = BTreeMap::from([("recording", tasks.len() as u64), ("thread", threads * tasks.len() as u64)]);
@@ -126,7 +119,7 @@ fn questions(folder: &Path) -> [Asked; 2] {
     explain::overview::disk_requests(&surveyed);
     let mut others = asked(&surveyed);
     // What `query` asks of the rows about all of its attributes, over the whole recording and at a moment.
-    let view = StateHistory::new(surveyed.clone(), None);
+    let view = StateHistory::new(surveyed.counted(), None);
     let middle = timeline.span().start + timeline.span().len() / 2;
     for time in [Time::Range(timeline.span()), Time::Instants(vec![middle])] {
         for pattern in ["threads/*/*", "cpus/*/*"] {

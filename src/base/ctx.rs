@@ -7,7 +7,7 @@ use super::allocator::room_for_threads;
 use super::budget::Budget;
 use super::heap::PartSizes;
 use super::memory::{Givers, Limit, MemoryError};
-use super::probes::Probes;
+use super::question_counts::QuestionCounts;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -140,8 +140,8 @@ pub struct Ctx {
     pub budget: Option<Budget>,
     /// Those whose memory can give way, shared by all copies of this context and by the contexts of later jobs.
     pub givers: Givers,
-    /// Where questions about states are counted; `None`: nowhere.
-    pub probes: Option<Arc<Probes>>,
+    /// Counters of the questions about states; `None`: they are not counted.
+    pub questions: Option<Arc<QuestionCounts>>,
     /// Shared by all copies of this context.
     pub(crate) helpers: Arc<HelperPool>,
 }
@@ -162,7 +162,7 @@ impl Ctx {
         };
         let helpers = Arc::new(HelperPool { threads: threads - 1, pool: OnceLock::new() });
         let (cancel, progress, givers) = (Cancel::default(), Arc::default(), Givers::default());
-        Ctx { threads, cancel, progress, memory: None, budget: None, givers, probes: None, helpers }
+        Ctx { threads, cancel, progress, memory: None, budget: None, givers, questions: None, helpers }
     }
 
     /// For another computation with the same workers and limits: it is neither cancelled nor begun.

@@ -139,7 +139,7 @@ impl<'a> Console<'a> {
             let given = given.map_or(String::new(), |given| format!(" of {} kB", given.div_ceil(1024)));
             say(&format!("{:>10} {} kB{given}", part.name(), most.div_ceil(1024)));
         }
-        self.ctx.probes.iter().flat_map(|probes| probes.lines()).for_each(|line| say(&line));
+        self.ctx.questions.iter().flat_map(|questions| questions.lines()).for_each(|line| say(&line));
         let progress = &self.ctx.progress;
         let [leaves, written, read] =
             [&progress.leaf_budget, &progress.leaves_written, &progress.leaves_read].map(|count| count.load(Relaxed));

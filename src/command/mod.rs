@@ -236,8 +236,8 @@ fn ask(question: &dyn Question) -> anyhow::Result<u8> {
     let ctx = Ctx::new(workers(input.threads));
     // One worker is the only thread: another one, which watches the limit, is only for a limit that was set.
     let memory = limit.or_else(|| budget.limit().filter(|_| ctx.threads > 1));
-    let probes = input.timings.then(Arc::default);
-    let ctx = Ctx { memory, budget: Some(budget), probes, ..ctx };
+    let questions = input.timings.then(Arc::default);
+    let ctx = Ctx { memory, budget: Some(budget), questions, ..ctx };
     let checks = if question.is_interface() { LeafChecks::AtOpening } else { LeafChecks::WhenRead };
     let Outcome { notices, status } = match answer(question, checks, &output, &ctx) {
         // The answer is made anew without what is damaged: nothing was written yet.

@@ -269,7 +269,7 @@ pub fn record(
     // That of the buffers, which are of no use to leaves and results.
     return_free_memory();
     let (mut timeline, found) = machine.close(lossy);
-    timeline.probes.clone_from(&ctx.probes);
+    timeline.questions.clone_from(&ctx.questions);
     timeline.leave_room_for_results(pool.as_ref(), ctx);
     timeline.hold(&ctx.progress.parts);
     timeline.tables.lossy = union(timeline.tables.lossy);

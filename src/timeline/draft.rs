@@ -63,7 +63,7 @@ impl TimelineDraft {
     /// The rows and tables of a timeline, copied: for tests that look at all of them.
     #[cfg(not(program))]
     pub fn of(timeline: &Timeline) -> TimelineDraft {
-        let Timeline { tables, threads, cpus, rows, questions: _, probes: _, environments: _ } = timeline;
+        let Timeline { tables, threads, cpus, rows, questions: _, environments: _ } = timeline;
         let marks = rows.marks.all().map(|mark| mark.with_fields(rows.marks.fields(mark.number).collect()));
         let thread = |(line, thread): (usize, &Thread)| {
             let segments = rows.segments.line(line).all().collect();

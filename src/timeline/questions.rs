@@ -1,14 +1,11 @@
-//! Counters of the questions that analyses ask of a timeline.
+//! The kinds of questions that analyses ask of a timeline, and the counters of one reader.
 //!
-//! In: a question, by the analysis that asks it. Out: how many of each kind, and the rows that answered. ALGORITHMS.md
-//! has the table of analysis, question and cost; a test compares it with these counters. Cost: an addition to a
-//! counter of the asking [`RowReader`](super::reader::RowReader), and an atomic addition for each counter when the
-//! reader is dropped.
+//! In: a question, by the analysis that asks it. Out: how many of each kind, with the nodes and leaves that were looked
+//! at. Cost: an addition to a counter of the asking [`RowReader`](super::reader::RowReader), which adds its counters to
+//! those of the timeline when it is dropped, where these are wanted.
 
-use crate::base::probes::{Looks, ProbedQuestion, Probes};
+use crate::base::question_counts::{CountedQuestion, QuestionCost, QuestionCounts};
 use std::cell::Cell;
-use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Declares an enum without values, with all its variants and their names.
 macro_rules! kinds {
@@ -158,54 +155,17 @@ impl Tally {
     }
 
     /// Add them to those of all readers.
-    pub fn add_to(&self, probes: &Probes, asker: Asker) {
+    pub fn add_to(&self, counts: &QuestionCounts, asker: Asker) {
         for family in Family::ALL {
             for access in Access::ALL {
                 let at = place(*family, *access);
                 let [asked, nodes, leaves] =
                     [&self.asked, &self.nodes, &self.leaves].map(|counters| u64::from(counters[at].get()));
-                let question = ProbedQuestion { asker: asker.name(), family: family.name(), access: access.name() };
+                let question = CountedQuestion { asker: asker.name(), family: family.name(), access: access.name() };
                 if asked > 0 {
-                    probes.add(question, Looks { asked, nodes, leaves });
+                    counts.add(question, QuestionCost { asked, nodes, leaves });
                 }
             }
         }
-    }
-}
-
-/// How often each analysis asked each question. Cloned, it begins at zero.
-pub struct QuestionCounts(Box<[[AtomicU64; KINDS]]>);
-
-impl Default for QuestionCounts {
-    fn default() -> Self {
-        QuestionCounts(Asker::ALL.iter().map(|_| [const { AtomicU64::new(0) }; KINDS]).collect())
-    }
-}
-
-impl Clone for QuestionCounts {
-    fn clone(&self) -> Self {
-        QuestionCounts::default()
-    }
-}
-
-impl fmt::Debug for QuestionCounts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("QuestionCounts")
-    }
-}
-
-impl QuestionCounts {
-    /// Add the questions of one reader.
-    pub fn add(&self, asker: Asker, tally: &Tally) {
-        let Some(counts) = self.0.get(asker as usize) else { return };
-        for (count, asked) in counts.iter().zip(&tally.asked).filter(|(_, asked)| asked.get() > 0) {
-            count.fetch_add(u64::from(asked.get()), Ordering::Relaxed);
-        }
-    }
-
-    /// How often an analysis asked for rows of a family in this way.
-    pub fn of(&self, asker: Asker, family: Family, access: Access) -> u64 {
-        let count = self.0.get(asker as usize).and_then(|counts| counts.get(place(family, access)));
-        count.map_or(0, |count| count.load(Ordering::Relaxed))
     }
 }

@@ -28,8 +28,7 @@ pub struct RowReader<'t> {
 
 impl Drop for RowReader<'_> {
     fn drop(&mut self) {
-        self.timeline.questions.add(self.asker, &self.tally);
-        self.timeline.probes.iter().for_each(|probes| self.tally.add_to(probes, self.asker));
+        self.timeline.questions.iter().for_each(|counts| self.tally.add_to(counts, self.asker));
     }
 }
 
@@ -258,7 +257,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         match self.row().map(|row| row.span()) {
             Some(span) if span.start <= t && t < span.end => self.row(),
             Some(span) if span.end <= t => {
-                let next = self.line.after(self.place());
+                let next = self.line.after(self.place(), &self.pin);
                 let is_next = self.line.end(next, &mut self.pin).is_none_or(|end| end > t);
                 let place = if is_next { next } else { self.line.ends_after(t, &mut self.pin) };
                 self.go_to(place)
@@ -288,7 +287,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         // A cursor that was not asked yet is not near: looking there would read the first leaf.
         let at = self.place();
         let was_asked = self.row().is_some() || at != Place::default();
-        let from = self.line.after(at);
+        let from = self.line.after(at, &self.pin);
         let near =
             t.checked_add(1).filter(|_| was_asked).and_then(|after| self.line.starts_near(from, after, &mut self.pin));
         near.unwrap_or_else(|| self.line.starts_after(t, &mut self.pin))
@@ -317,7 +316,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     /// The next row, where it is not decoded; after some steps with rows that follow it.
     #[inline(never)]
     fn step(&mut self) -> Option<R> {
-        let next = self.line.after(self.place());
+        let next = self.line.after(self.place(), &self.pin);
         let steps = self.walk.steps.saturating_add(1);
         let row = if steps > STEPS { None } else { self.line.get(next, &mut self.pin) };
         self.put(next, row);
@@ -337,7 +336,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
 
     /// The start of the row after the one that was returned last.
     pub fn next_start(&mut self) -> Option<Timestamp> {
-        self.line.start(self.line.after(self.place()), &mut self.pin)
+        self.line.start(self.line.after(self.place(), &self.pin), &mut self.pin)
     }
 
     fn go_to(&mut self, place: Place) -> Option<R> {
@@ -348,7 +347,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
 
     /// The row before a place; the cursor stays there where there is none.
     fn go_before(&mut self, place: Place) -> Option<R> {
-        match self.line.before(place) {
+        match self.line.before(place, &self.pin) {
             Some(before) => self.go_to(before),
             None => {
                 self.put(place, None);
@@ -373,7 +372,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     pub fn holding_in(&mut self, span: Span) -> impl Iterator<Item = R> + use<'r, R> {
         self.count(Access::Within);
         let next = self.starts_after(span.start);
-        self.put(self.line.before(next).unwrap_or(next), None);
+        self.put(self.line.before(next, &self.pin).unwrap_or(next), None);
         self.rows_before(span.end)
     }
 

@@ -4,7 +4,7 @@
 //! The kernel machine in `kernel` makes it; critical paths, stacks, symbols and ECCTs read it. Size: linear in
 //! switches, wake-ups, system calls and stack samples. ALGORITHMS.md sections 3 and 4.2.
 
-use super::questions::{Asker, QuestionCounts};
+use super::questions::Asker;
 use super::reader::RowReader;
 use super::rows::{CounterOwner, Host, HostCoverage, HostCpu, ImageEvent, Mark, MarkField, MarkRow, WakeStack};
 use super::segments::{Segment, SegmentKind, Thread, ThreadId, Waker};
@@ -19,7 +19,7 @@ use crate::base::heap::{HeapSize, MemoryPart, PartSizes, block, with_elements};
 use crate::base::large_blocks::LARGE;
 use crate::base::memory::MemoryError;
 use crate::base::names::{NameId, Names};
-use crate::base::probes::Probes;
+use crate::base::question_counts::QuestionCounts;
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::{HostId, TraceOrigin};
 use crate::event::operation::Operation;
@@ -42,9 +42,8 @@ pub struct Timeline {
     /// Sorted.
     pub cpus: Vec<HostCpu>,
     pub rows: RowStores,
-    pub questions: QuestionCounts,
-    /// Where questions are counted for `--timings`.
-    pub probes: Option<Arc<Probes>>,
+    /// Counters of the questions about its rows; `None`: they are not counted.
+    pub questions: Option<Arc<QuestionCounts>>,
     /// Where it was recorded; not in history files.
     pub environments: BTreeMap<HostId, Arc<PlacedEnvironment>>,
 }
@@ -142,9 +141,16 @@ impl Timeline {
         RowReader::new(self, asker)
     }
 
-    /// The questions that were asked so far, by readers that are no longer in use.
-    pub fn questions(&self) -> &QuestionCounts {
-        &self.questions
+    /// The same timeline, whose questions are counted for themselves.
+    #[cfg(not(program))]
+    pub fn counted(&self) -> Timeline {
+        Timeline { questions: Some(Arc::default()), ..self.clone() }
+    }
+
+    /// The questions that were asked so far, by readers that are no longer in use, where they are counted.
+    #[cfg(not(program))]
+    pub fn questions(&self) -> Option<&QuestionCounts> {
+        self.questions.as_deref()
     }
 
     /// Names of threads, calls, devices, paths.

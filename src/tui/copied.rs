@@ -10,7 +10,7 @@ use crate::view::report::{Invocation, Report};
 pub fn text(app: &App) -> String {
     let of_layer = app.layers.last().and_then(|top| top.copied(app));
     let text = of_layer.or_else(|| panes::view(app.pane).copied(app)).unwrap_or_default();
-    text.lines().map(|line| clean::owned(line)).collect::<Vec<_>>().join("\n")
+    text.lines().map(clean::owned).collect::<Vec<_>>().join("\n")
 }
 
 /// A summary in Markdown: of the comparison, or of the anomalies in front where they are what one looks at.

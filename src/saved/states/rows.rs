@@ -64,7 +64,7 @@ const LOST: &str = "events lost";
 /// Add the sections of a timeline.
 pub fn write(timeline: &Timeline, states: StatesOf, writer: &mut HistoryFileWriter) {
     let sections = SectionNames::of(states);
-    let Timeline { tables, threads, cpus, rows, questions: _, probes: _, environments: _ } = timeline;
+    let Timeline { tables, threads, cpus, rows, questions: _, environments: _ } = timeline;
     writer.add(sections.tables, bytes_of(tables));
     writer.add(sections.threads, bytes_of(threads));
     writer.add(sections.cpus, bytes_of(cpus));
@@ -169,7 +169,7 @@ pub fn read(
     notices.add(Notice::HistoryDamaged, damaged.len() as u64, place);
     tables.lossy.extend(damaged);
     tables.lossy.sort_unstable();
-    Ok(Timeline { tables, threads, cpus, rows, probes: ctx.probes.clone(), ..Timeline::default() })
+    Ok(Timeline { tables, threads, cpus, rows, questions: ctx.questions.clone(), ..Timeline::default() })
 }
 
 /// Reads blocks, and keeps the spans of those that are damaged.

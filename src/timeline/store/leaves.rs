@@ -210,6 +210,12 @@ impl LeafPin {
         Some(part)
     }
 
+    /// Number of rows of a part of the directory, where it is the part that was looked up last.
+    #[inline(always)]
+    pub(super) fn known_rows(&self, number: usize) -> Option<u16> {
+        self.part.filter(|(known, _)| *known == number).map(|(_, part)| part.rows)
+    }
+
     /// How many leaves it looked at since it was asked last.
     #[inline(always)]
     pub fn take_looked(&mut self) -> u32 {

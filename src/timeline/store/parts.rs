@@ -162,11 +162,12 @@ impl<'s, R: StoredRow> LineView<'s, R> {
         Some(self.directory.start(self.number(part as u32)?))
     }
 
-    /// Number of rows of one of its parts.
+    /// Number of rows of one of its parts: `pin` knows that of the part that was looked up last.
     #[inline(always)]
-    fn rows_of_part(self, part: u32) -> Option<u32> {
+    fn rows_of_part(self, part: u32, pin: &LeafPin) -> Option<u32> {
         let number = self.number(part)?;
-        Some(self.directory.rows_of(number..number + 1) as u32)
+        let known = pin.known_rows(number).map(u32::from);
+        Some(known.unwrap_or_else(|| self.directory.rows_of(number..number + 1) as u32))
     }
 
     /// Number of parts that start before a moment, by `is_before` of their starts.
@@ -177,7 +178,7 @@ impl<'s, R: StoredRow> LineView<'s, R> {
 
     /// The place of a row of a part.
     pub fn place(self, part: usize, row: usize) -> Option<Place> {
-        let has = row < self.rows_of_part(part as u32)? as usize;
+        let has = row < self.rows_of_part(part as u32, &LeafPin::default())? as usize;
         has.then_some(Place { part: part as u32, row: row as u32 })
     }
 
@@ -187,7 +188,7 @@ impl<'s, R: StoredRow> LineView<'s, R> {
         if place.part as usize == part {
             place.row as usize
         } else {
-            self.rows_of_part(part as u32).unwrap_or(0) as usize
+            self.rows_of_part(part as u32, pin).unwrap_or(0) as usize
         }
     }
 
@@ -252,8 +253,8 @@ impl<'s, R: StoredRow> LineView<'s, R> {
 
     /// The place behind a row.
     #[inline(always)]
-    pub fn after(self, place: Place) -> Place {
-        match self.rows_of_part(place.part) {
+    pub fn after(self, place: Place, pin: &LeafPin) -> Place {
+        match self.rows_of_part(place.part, pin) {
             Some(rows) if place.row + 1 < rows => Place { row: place.row + 1, ..place },
             Some(_) => Place { part: place.part + 1, row: 0 },
             None => place,
@@ -262,12 +263,12 @@ impl<'s, R: StoredRow> LineView<'s, R> {
 
     /// The place before another; `None` for the first.
     #[inline(always)]
-    pub fn before(self, place: Place) -> Option<Place> {
+    pub fn before(self, place: Place, pin: &LeafPin) -> Option<Place> {
         if place.row > 0 {
             return Some(Place { row: place.row - 1, ..place });
         }
         let part = place.part.checked_sub(1)?;
-        Some(Place { part, row: self.rows_of_part(part)?.saturating_sub(1) })
+        Some(Place { part, row: self.rows_of_part(part, pin)?.saturating_sub(1) })
     }
 
     /// The first place for which `is_before` is false; `is_before` is true up to some row and false from then on.
@@ -299,16 +300,15 @@ impl<'s, R: StoredRow> LineView<'s, R> {
     /// The same, if it is `place` or one of the next few; `None` for the first place, which no question led to.
     #[inline]
     pub fn starts_near(self, place: Place, t: Timestamp, pin: &mut LeafPin) -> Option<Place> {
-        let mut start = |place: Place| self.start(place, pin);
-        if start(self.before(place)?)? >= t {
+        if self.start(self.before(place, pin)?, pin)? >= t {
             return None;
         }
         let mut at = place;
         for _ in 0..NEAR {
-            if start(at).is_none_or(|start| start >= t) {
+            if self.start(at, pin).is_none_or(|start| start >= t) {
                 return Some(at);
             }
-            at = self.after(at);
+            at = self.after(at, pin);
         }
         None
     }
@@ -406,7 +406,7 @@ impl<R: StoredRow> DoubleEndedIterator for LineRows<'_, R> {
         if self.next == self.end {
             return if self.at < self.block.len() { self.block.pop() } else { None };
         }
-        self.end = self.line.before(self.end)?;
+        self.end = self.line.before(self.end, &self.pin)?;
         self.line.get(self.end, &mut self.pin)
     }
 }
@@ -440,7 +440,7 @@ impl<R: StoredRow> Iterator for RowsBefore<'_, R> {
             return None;
         }
         let row = leaf.get(usize::from(part.first) + self.next.row as usize, start);
-        self.next = self.line.after(self.next);
+        self.next = self.line.after(self.next, &self.pin);
         Some(row)
     }
 }

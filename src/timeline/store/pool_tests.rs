@@ -103,7 +103,7 @@ fn ask(lines: &[Vec<Call>], store: &LineStore<Call>, ctx: &Ctx, questions: usize
         let mut answers = Vec::new();
         for _ in 0..random.below(200) {
             answers.push((line.get(place, &mut pin), rows.get(at).copied()));
-            (place, at) = (line.after(place), (at + 1).min(rows.len()));
+            (place, at) = (line.after(place, &LeafPin::default()), (at + 1).min(rows.len()));
             found.push((line.position(place), at));
         }
         let leaves = Default::default();
@@ -196,7 +196,7 @@ fn a_walk_holds_its_leaf() {
     let (line, mut pin, mut place) = (store.line(2), LeafPin::default(), Place::default());
     for row in &lines[2] {
         assert_eq!(line.get(place, &mut pin), Some(*row));
-        place = line.after(place);
+        place = line.after(place, &LeafPin::default());
     }
     // One read for each of the leaves that the line is in.
     let read = ctx.progress.leaves_read.load(Ordering::Relaxed) - before;

@@ -52,15 +52,16 @@ fn check_rows<R: StoredRow + PartialEq + std::fmt::Debug>(lines: &[Vec<R>], slab
             prop_assert_eq!(found(line.starts_from(t, pin)), rows.partition_point(|row| row.span().start < t));
             prop_assert_eq!(found(line.starts_after(t, pin)), rows.partition_point(|row| row.span().start <= t));
             prop_assert_eq!(found(line.ends_after(t, pin)), rows.partition_point(|row| row.span().end <= t));
-            let places =
-                std::iter::successors(Some(Place::default()), |at| (*at != line.end_place()).then(|| line.after(*at)));
+            let places = std::iter::successors(Some(Place::default()), |at| {
+                (*at != line.end_place()).then(|| line.after(*at, &LeafPin::default()))
+            });
             let from = line.starts_from(t, pin);
             for near in places.step_by(5).filter_map(|place| line.starts_near(place, t, pin)) {
                 prop_assert_eq!(near, from);
             }
             let place = line.ends_after(t, pin);
             prop_assert_eq!(line.get(place, pin), rows.get(found(place)).copied());
-            let before = line.before(place).and_then(|before| line.get(before, pin));
+            let before = line.before(place, &LeafPin::default()).and_then(|before| line.get(before, pin));
             prop_assert_eq!(before, found(place).checked_sub(1).map(|at| rows[at]));
         }
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::event::remark::Priority;
+use crate::kernel::prepared::{Due, DueAt};
 
 /// What happens in a test of chosen events: on a CPU, a switch, a new thread, the exit of a thread, the entry or exit
 /// of a call, a late sample, or the end of a function.
@@ -142,4 +143,24 @@ fn rows_behind_the_last_slab_are_in_the_same_leaves() {
     let events: Vec<(u16, Chosen)> = first.chain([(0, Switch(2, 1, 0))]).chain(calls).collect();
     let [stepped, prepared] = both(chosen(&events), false, usize::MAX);
     assert!(stepped == prepared);
+}
+
+/// The example of `WORKERS.md`: what the worker leaves to the machine.
+#[test]
+fn the_example_leaves_what_its_page_says() {
+    use Chosen::{Entry, Exit, Switch};
+    let events = [Switch(1, 2, 0), Entry, Exit, Entry, Switch(2, 1, 1), Switch(1, 2, 0), Exit];
+    let batch = chosen(&events.map(|event| (0, event)));
+    let machine = || machine(false, 1 << 20);
+    let options = PrepareOptions { has_pairs: false, seal_moments: machine().seal_moments };
+    let mut left = batch[0].clone();
+    let prepared = prepare(&mut left, machine(), options, Prepared::default());
+    assert_eq!(left.events.iter().map(|event| event.time.ns()).collect::<Vec<_>>(), [0, 1]);
+    let gets_cpu = |due: &DueAt| match due.due {
+        Due::GetCpu { t, tid, .. } => Some((t.ns(), tid)),
+        _ => None,
+    };
+    assert_eq!(prepared.due.iter().filter_map(gets_cpu).collect::<Vec<_>>(), [(4, 1)]);
+    let [stepped, prepared] = both(batch, false, 1);
+    assert_eq!(stepped, prepared);
 }
