@@ -54,11 +54,8 @@ impl<'a> Console<'a> {
         if !json {
             return print(&text(page()));
         }
-        let document = document();
-        // Nor one of which it is known that it is too large.
-        self.ctx.cancel.check()?;
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-        serde_json::to_writer_pretty(&mut out, &document).context(STDOUT)?;
+        serde_json::to_writer_pretty(&mut out, &document()).context(STDOUT)?;
         out.write_all(b"\n").and_then(|()| out.flush()).context(STDOUT)
     }
 

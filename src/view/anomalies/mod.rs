@@ -21,11 +21,11 @@ use crate::model::settings::PatternVerdict;
 use crate::model::thread::ThreadIdentity;
 use crate::model::unexplained::UnexplainedWait;
 use crate::model::waiting::Waiting;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// The JSON document.
-#[derive(Clone, Debug, Serialize)]
-pub struct Document {
+#[derive(Serialize)]
+pub struct Document<'a> {
     schema: &'static str,
     q: f64,
     s: f64,
@@ -33,12 +33,12 @@ pub struct Document {
     summary: SummaryJson,
     examined: String,
     clocks: Vec<ClockJson>,
-    patterns: Vec<PatternJson>,
-    anomalies: Vec<AnomalyJson>,
-    paths: Vec<PathJson>,
-    sources: Vec<SourceJson>,
+    patterns: Entries<'a, Pattern, PatternJson>,
+    anomalies: Entries<'a, Anomaly, AnomalyJson>,
+    paths: Entries<'a, PropagationPath, PathJson>,
+    sources: Entries<'a, RootCause, SourceJson>,
     comparison: Option<ComparedCauses>,
-    waits_without_source: Vec<UnexplainedJson>,
+    waits_without_source: Entries<'a, UnexplainedWait, UnexplainedJson>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     waiting: Option<WaitingJson>,
     /// The rank that all others wait for although nothing is unusual, in a sentence.
@@ -46,6 +46,21 @@ pub struct Document {
     steady: Option<String>,
     truncated: bool,
     warnings: Vec<String>,
+}
+
+/// A list of the document, whose entries are made one by one while it is written: all of them at once may be more than
+/// a memory limit has room for.
+struct Entries<'a, T, J> {
+    found: &'a Anomalies,
+    all: &'a [T],
+    entry: fn(&Anomalies, usize, &T) -> J,
+}
+
+impl<T, J: Serialize> Serialize for Entries<'_, T, J> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let entry = |(position, one)| (self.entry)(self.found, position, one);
+        serializer.collect_seq(self.all.iter().enumerate().map(entry))
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -225,7 +240,7 @@ struct StepJson {
 }
 
 /// The document of an analysis; `compared` is the result of comparing the same executions.
-pub fn json(found: &Anomalies, notices: &Notices, compared: Option<ComparedCauses>) -> Document {
+pub fn json<'a>(found: &'a Anomalies, notices: &Notices, compared: Option<ComparedCauses>) -> Document<'a> {
     let summary = &found.summary;
     Document {
         schema: "whyslow.anomalies/1",
@@ -248,12 +263,12 @@ pub fn json(found: &Anomalies, notices: &Notices, compared: Option<ComparedCause
         },
         examined: examined(found, notices),
         clocks: clocks(&found.streams),
-        patterns: (0..).zip(&found.patterns).map(|(id, p)| pattern(id, p)).collect(),
-        anomalies: (0..).zip(&found.anomalies).map(|(id, a)| anomaly(found, id, a)).collect(),
-        paths: found.paths.iter().map(|p| path(found, p)).collect(),
-        sources: found.sources.iter().map(|s| source(found, s)).collect(),
+        patterns: Entries { found, all: &found.patterns, entry: |_, id, p| pattern(id, p) },
+        anomalies: Entries { found, all: &found.anomalies, entry: anomaly },
+        paths: Entries { found, all: &found.paths, entry: |found, _, p| path(found, p) },
+        sources: Entries { found, all: &found.sources, entry: |found, _, s| source(found, s) },
         comparison: compared,
-        waits_without_source: found.unexplained.iter().map(|u| unexplained(found, u)).collect(),
+        waits_without_source: Entries { found, all: &found.unexplained, entry: |found, _, u| unexplained(found, u) },
         waiting: found.waiting.as_ref().map(|w| waiting::json(Some(w))),
         steady: found.waiting.as_ref().and_then(Waiting::sentence).map(|s| clean::line(&s)),
         truncated: found.paths_left_out > 0,
