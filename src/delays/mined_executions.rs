@@ -6,6 +6,7 @@
 use super::delayed::Delayed;
 use super::wait_links::Reference;
 use crate::analysis::patterns::Treatment;
+use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::time::{Ns, Span};
 use crate::explain::contribution::{Contributions, overlap};
 use crate::model::Model;
@@ -36,7 +37,13 @@ pub struct MinedExecutions {
 
 impl MinedExecutions {
     /// `threads` are those of the operations' streams, in order; `noise_ns` is how far clocks may be off.
-    pub fn new(model: Model, contributions: Contributions, threads: &[ThreadId], noise_ns: Ns) -> MinedExecutions {
+    pub fn new(
+        model: Model,
+        contributions: Contributions,
+        threads: &[ThreadId],
+        noise_ns: Ns,
+        cancel: &Cancel,
+    ) -> Result<MinedExecutions, Cancelled> {
         let mut streams: HashMap<ThreadId, u32> = threads.iter().copied().zip(0..).collect();
         let mut beyond = Vec::new();
         for (id, place) in &contributions.threads {
@@ -54,20 +61,21 @@ impl MinedExecutions {
                 next
             });
         }
-        let reference = Reference::new(&model, noise_ns.max(2 * contributions.scheduler_noise_ns));
+        let reference = Reference::new(&model, noise_ns.max(2 * contributions.scheduler_noise_ns), cancel)?;
         let mut sums: HashMap<(u32, ContextId), u64> = HashMap::default();
         for (i, population) in reference.population.iter().enumerate() {
             for ContextTime { context, ns } in model.executions.own.row(i) {
                 *sums.entry((*population, context)).or_default() += ns;
             }
         }
+        cancel.check()?;
         let mut on_paths = vec![Vec::new(); threads.len() + beyond.len()];
         for (thread, spans) in contributions.on_paths() {
             if let Some(of_stream) = streams.get(&thread).and_then(|s| on_paths.get_mut(*s as usize)) {
                 *of_stream = spans;
             }
         }
-        MinedExecutions { model, contributions, reference, beyond, streams, sums, on_paths }
+        Ok(MinedExecutions { model, contributions, reference, beyond, streams, sums, on_paths })
     }
 
     /// Treatment of an event that took longer than usual: delays of executions are reported with them; any other wait

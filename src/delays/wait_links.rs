@@ -8,6 +8,7 @@
 //! the executions' chains once, then linear in them per choice.
 
 use super::chains::{ChainId, Populations, WaitChains, populations};
+use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::time::Ns;
 use crate::model::Model;
 use crate::model::execution::ContextTime;
@@ -125,7 +126,9 @@ pub struct Reference {
     /// Executions of each population.
     pub sizes: Vec<usize>,
     /// By execution, chains ascending.
-    entries: Vec<Vec<Entry>>,
+    entries: Vec<Entry>,
+    /// By execution: behind its last entry.
+    ends: Vec<usize>,
     usual: HashMap<(u32, ChainId), Usual>,
     /// A shorter delay may be the clocks' or the scheduler's.
     noise_ns: Ns,
@@ -142,13 +145,14 @@ pub enum ChainPart {
 
 impl Reference {
     /// Add up the chains of all executions. `noise_ns`: the longest delay that clocks and scheduler alone may cause.
-    pub fn new(model: &Model, noise_ns: Ns) -> Reference {
+    pub fn new(model: &Model, noise_ns: Ns, cancel: &Cancel) -> Result<Reference, Cancelled> {
         let chains = WaitChains::new(&model.contexts);
         let Populations { of_execution: population, sizes } = populations(model, FEWEST_EXECUTIONS);
         let mut sums: Vec<(u64, u64)> = vec![(0, 0); chains.len()];
-        let mut entries: Vec<Vec<Entry>> = Vec::with_capacity(model.executions.len());
+        let (mut entries, mut ends) = (Vec::new(), Vec::with_capacity(model.executions.len()));
         let mut usual: HashMap<(u32, ChainId), Usual> = HashMap::default();
         for (i, population) in population.iter().enumerate() {
+            cancel.check()?;
             let mut met: Vec<ChainId> = Vec::new();
             for ContextTime { context, ns } in model.executions.own.row(i).filter(|time| time.ns > 0) {
                 let chain = chains.of(context);
@@ -169,13 +173,20 @@ impl Reference {
                 usual.whole.push(whole);
                 Entry { chain, own, whole }
             };
-            entries.push(met.into_iter().map(entry).collect());
+            entries.extend(met.into_iter().map(entry));
+            ends.push(entries.len());
         }
         for usual in usual.values_mut() {
             usual.own.sort_unstable();
             usual.whole.sort_unstable();
         }
-        Reference { chains, population, sizes, entries, usual, noise_ns }
+        Ok(Reference { chains, population, sizes, entries, ends, usual, noise_ns })
+    }
+
+    /// The entries of an execution.
+    fn of(&self, execution: usize) -> &[Entry] {
+        let from = execution.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        self.ends.get(execution).and_then(|end| self.entries.get(from..*end)).unwrap_or(&[])
     }
 
     /// The usual time of a chain in a population.
@@ -191,14 +202,14 @@ impl Reference {
 
     /// The time of a chain in an execution, with everything that it waited for.
     pub fn whole_time(&self, execution: u32, chain: ChainId) -> Ns {
-        let entries = self.entries.get(execution as usize).map_or(&[][..], Vec::as_slice);
+        let entries = self.of(execution as usize);
         let found = entries.binary_search_by_key(&chain, |e| e.chain).ok().and_then(|at| entries.get(at));
         found.map_or(0, |e| e.whole as Ns)
     }
 
     /// The chain of an execution that holds all of it.
     pub fn root(&self, execution: u32) -> Option<ChainId> {
-        self.entries.get(execution as usize)?.first().map(|e| e.chain)
+        self.of(execution as usize).first().map(|e| e.chain)
     }
 
     /// All delays, in order of the executions; each execution's in order of their excess.
@@ -206,7 +217,8 @@ impl Reference {
         let mut known: HashMap<(u32, ChainId, bool), UsualTimes> = HashMap::default();
         let mut explained: Vec<Ns> = vec![0; self.chains.len()];
         let mut found = Vec::new();
-        for (execution, (entries, population)) in (0_u32..).zip(self.entries.iter().zip(&self.population)) {
+        for (execution, population) in (0_u32..).zip(&self.population) {
+            let entries = self.of(execution as usize);
             if self.sizes.get(*population as usize).is_none_or(|n| *n < FEWEST_EXECUTIONS) {
                 continue;
             }
@@ -284,7 +296,7 @@ mod tests {
     }
 
     fn found(model: &Model) -> Vec<(u32, ContextId, bool, Ns)> {
-        let reference = Reference::new(model, 0);
+        let reference = Reference::new(model, 0, &Cancel::default()).unwrap();
         let first = |chain: ChainId| {
             (0..model.contexts.len()).map(ContextId::at).find(|c| reference.chains.of(*c) == chain).unwrap()
         };

@@ -92,8 +92,9 @@ impl Traces {
         let made = made.filter(|(model, _)| model.choice.as_ref().is_none_or(|choice| !choice.profile));
         let threads: Vec<ThreadId> = operations::streams(&pass.timeline).collect();
         let error = self.clocks().iter().filter_map(|clock| clock.error).max().unwrap_or(0);
-        ctx.cancel.check()?;
-        Ok(made.map(|(model, contributions)| MinedExecutions::new(model, contributions, &threads, error)))
+        let mined =
+            made.map(|(model, contributions)| MinedExecutions::new(model, contributions, &threads, error, &ctx.cancel));
+        Ok(mined.transpose()?)
     }
 }
 
