@@ -241,7 +241,7 @@ end = "app:request_end"
     refuses(&["info", "--tasks", "no/such.toml", LOCK], 2, &["no/such.toml"]);
 }
 
-/// The segments of a time-line tile the execution, and all references lead to something.
+/// The segments of a timeline tile the execution, and all references lead to something.
 fn is_whole_timeline(timeline: &serde_json::Value, duration: i64) {
     let list = |key: &str| timeline[key].as_array().unwrap();
     let (threads, paths) = (list("threads").len() as u64, list("paths").len() as u64);

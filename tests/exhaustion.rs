@@ -246,7 +246,7 @@ fn archives_of_runs_obey_every_limit() {
     sweep(&["explain", "--json"], None, &path);
 }
 
-/// Those that write files keep more at a time than an answer needs: all tasks, all states, time-lines.
+/// Those that write files keep more at a time than an answer needs: all tasks, all states, timelines.
 #[test]
 fn commands_that_write_obey_every_limit() {
     let folder = tempfile::tempdir().unwrap();

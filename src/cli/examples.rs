@@ -24,7 +24,7 @@ const EXAMPLES: [Examples; 11] = [
         command: "diff",
         text: "Examples:
   whyslow diff TRACE --json                 all figures of the interface
-  whyslow diff TRACE --executions 598,17    two executions as time-lines, moment by moment
+  whyslow diff TRACE --executions 598,17    two executions as timelines, moment by moment
   whyslow diff TRACE --function '[futex]'   what one function or call costs, its callers and callees
   whyslow diff TRACE --callees-first        the tree inverted: where the time was spent",
     },

@@ -215,7 +215,7 @@ impl Analyst {
 }
 
 impl Analyst {
-    /// The comparison as a report; a page shows time-lines where the recording has them.
+    /// The comparison as a report; a page shows timelines where the recording has them.
     fn report(&mut self, report: Report<'_>, format: ReportFormat, ctx: &Ctx) -> anyhow::Result<Vec<u8>> {
         let timelines = match (format, &self.session) {
             (ReportFormat::Html, Session::Traces(_)) => {

@@ -41,7 +41,7 @@ fn format(path: &Path) -> Result<ReportFormat, UsageError> {
 }
 
 impl ReportOptions {
-    /// The executions again, with the time-lines of those that the page draws.
+    /// The executions again, with the timelines of those that the page draws.
     fn timelines(&self, report: &Report<'_>, session: &mut Session, console: &Console<'_>) -> anyhow::Result<Model> {
         let task = report.model.tasks.get(report.model.task).map(String::as_str);
         let places = places(&self.traces(), &self.groups.symbols);

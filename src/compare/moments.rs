@@ -88,7 +88,7 @@ impl Alignment {
     }
 }
 
-/// Align two executions whose time-lines the model holds.
+/// Align two executions whose timelines the model holds.
 pub fn align(model: &Model, a: ExecutionId, b: ExecutionId) -> Result<Alignment, CompareError> {
     let of = |e: ExecutionId| {
         model.timelines.get(&e).map(|timeline| timeline.segments.as_slice()).ok_or_else(|| unknown_execution(model, e))

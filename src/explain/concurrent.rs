@@ -1,4 +1,4 @@
-//! Who else ran on a CPU, waited for a disk or was in a futex call during a part of a time-line.
+//! Who else ran on a CPU, waited for a disk or was in a futex call during a part of a timeline.
 //!
 //! In: a state history. Out: a [`ConcurrentUse`]. Cost: two searches of all threads over the span, which read
 //! the rows there, and a few of each thread that is found.

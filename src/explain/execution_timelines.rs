@@ -1,4 +1,4 @@
-//! The time-line of one execution: a drawing's view of its critical path.
+//! The timeline of one execution: a drawing's view of its critical path.
 //!
 //! In: an execution and its contexts with their times, in order of time. Out: an [`ExecutionTimeline`]. The contexts
 //! tile the path, so the segment of the path in which a context's time begins gives its thread, state and CPU. The
@@ -34,7 +34,7 @@ pub(super) struct TimelineInputs<'a> {
     pub(super) contexts: &'a Contexts,
 }
 
-/// The time-line of an execution whose contexts have these times, in order of time.
+/// The timeline of an execution whose contexts have these times, in order of time.
 pub(super) fn of(inputs: TimelineInputs<'_>, execution: &Execution, own: &[ContextTime]) -> ExecutionTimeline {
     let path = path::walk(inputs.timeline, execution.thread, execution.span);
     let drawn = ExecutionTimeline { start: execution.span.start, ns: execution.span.len(), ..Default::default() };

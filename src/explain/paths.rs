@@ -58,7 +58,7 @@ struct ExplainedChunk {
 
 /// One execution.
 pub(super) struct Explained {
-    /// Where its time was spent; in order of time if its time-line is wanted, else each node once.
+    /// Where its time was spent; in order of time if its timeline is wanted, else each node once.
     pub(super) own: Vec<NodeTime>,
     pub(super) counts: PathCounts,
     pub(super) counters: Vec<Option<i64>>,

@@ -20,6 +20,6 @@ pub struct TaskRequest {
     pub traces: Vec<TraceInfo>,
     /// Folders of symbol files.
     pub places: SymbolPaths,
-    /// Executions whose time-lines are wanted.
+    /// Executions whose timelines are wanted.
     pub timelines: Vec<ExecutionId>,
 }

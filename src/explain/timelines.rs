@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// Streams around a source, itself included.
 const AROUND: usize = 12;
 
-/// Sources with a time-line.
+/// Sources with a timeline.
 const SOURCES: u32 = 10;
 
 /// Of the source's length before it begins and after its last victim.

@@ -1,8 +1,8 @@
-//! The threads that used the same things at the same time as a thread of a time-line.
+//! The threads that used the same things at the same time as a thread of a timeline.
 
 use crate::base::time::{Ns, Span};
 
-/// The question: a part of a time-line.
+/// The question: a part of a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConcurrentQuestion {
     pub span: Span,

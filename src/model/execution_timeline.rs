@@ -1,4 +1,4 @@
-//! One execution as a time-line: its critical path with a line for each thread on it, the waits between these threads,
+//! One execution as a timeline: its critical path with a line for each thread on it, the waits between these threads,
 //! and the events on them.
 //!
 //! Times count from the begin of the execution. The segments tile it: each nanosecond is in exactly one.

@@ -74,9 +74,9 @@ pub struct WaitKindRow {
     pub name: &'static str,
     /// The frame of a wait of which only the kind is known.
     pub frame: &'static str,
-    /// The letter in time-lines.
+    /// The letter in timelines.
     pub letter: char,
-    /// The state of a thread in the legends of time-lines.
+    /// The state of a thread in the legends of timelines.
     pub state: &'static str,
     /// The scope of its style in themes.
     pub style: &'static str,

@@ -144,7 +144,7 @@ impl Session {
     }
 
     /// The executions of a task, explained. Without a task: of the first that has executions.
-    /// `timelines`: executions whose time-lines are wanted too.
+    /// `timelines`: executions whose timelines are wanted too.
     pub fn model(
         &mut self,
         task: Option<&str>,
@@ -157,7 +157,7 @@ impl Session {
             Session::Traces(traces) => traces.model(task, places, timelines, ctx),
             Session::Run(run) if !timelines.is_empty() => {
                 anyhow::bail!(
-                    "{}: the time-line of an execution needs a timeline with scheduler events; of an MPI run, panes 3 \
+                    "{}: the timeline of an execution needs a recording with scheduler events; of an MPI run, panes 3 \
                      and 4 draw the delays",
                     run.title()
                 )

@@ -203,7 +203,7 @@ impl Traces {
     }
 
     /// The executions of a task, explained. Without a task: of the first declared one that has executions, else of what
-    /// answers (`choice.rs`). `timelines`: the executions whose time-lines are wanted too.
+    /// answers (`choice.rs`). `timelines`: the executions whose timelines are wanted too.
     pub fn model(
         &mut self,
         typed: Option<&str>,

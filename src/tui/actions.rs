@@ -86,7 +86,7 @@ pub enum Action {
     /// Any action by name.
     Palette,
     Details,
-    /// The time-line of an execution.
+    /// The timeline of an execution.
     ShowTimeline,
     /// The difference by function.
     ShowFunctions,
@@ -98,21 +98,21 @@ pub enum Action {
     GoToTime,
     /// The recording at a glance.
     ShowOverview,
-    /// Time-line: half as much time.
+    /// Timeline: half as much time.
     ZoomIn,
-    /// Time-line: twice as much time.
+    /// Timeline: twice as much time.
     ZoomOut,
-    /// Time-line: earlier times.
+    /// Timeline: earlier times.
     PanLeft,
-    /// Time-line: later times.
+    /// Timeline: later times.
     PanRight,
-    /// Time-line: the other execution.
+    /// Timeline: the other execution.
     OtherExecution,
-    /// Time-line: align both at their begins, or where they diverge.
+    /// Timeline: align both at their begins, or where they diverge.
     Align,
-    /// Time-line: calls, faults and messages.
+    /// Timeline: calls, faults and messages.
     ShowEvents,
-    /// Time-line: the threads that used the same things.
+    /// Timeline: the threads that used the same things.
     Concurrent,
     /// Export the comparison.
     Export,
@@ -156,7 +156,7 @@ pub enum ActionScope {
     Anomalies,
     /// In the propagation path.
     Path,
-    /// In the time-line of an execution.
+    /// In the timeline of an execution.
     Timeline,
     /// In the recording at a glance.
     Overview,
@@ -175,7 +175,7 @@ impl ActionScope {
             ActionScope::Tree => "flame tree",
             ActionScope::Anomalies => "anomalies",
             ActionScope::Path => "propagation",
-            ActionScope::Timeline => "time-line",
+            ActionScope::Timeline => "timeline",
             ActionScope::Overview => "overview",
         }
     }

@@ -219,7 +219,7 @@ pub struct App {
     pub failure: Option<String>,
     /// A line for the user.
     pub status: Option<Status>,
-    /// The events are at hand, from which time-lines are drawn.
+    /// The events are at hand, from which timelines are drawn.
     pub has_events: bool,
     /// The question whose verdict is line 1 in every pane.
     pub first: FirstQuestion,

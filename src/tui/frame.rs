@@ -32,7 +32,7 @@ pub struct ScreenFrame {
     pub list: ListLines,
     /// Inside the path pane.
     pub path: PathLines,
-    /// The screen without its footer: time-lines cover it.
+    /// The screen without its footer: timelines cover it.
     pub full: Rect,
 }
 

@@ -94,7 +94,7 @@ fn next_steps(app: &App) -> HeaderLine {
         Some(c) if c.verdict.basis == Basis::Dimension => [("1", "compare the metrics"), ("s", "choose the groups")],
         Some(_) if !app.has_events => [("F", "the difference by function"), PLACE],
         Some(_) if is_run(app) => [("i", "sample iterations"), PLACE],
-        Some(_) => [("v", "an example as a time-line"), PLACE],
+        Some(_) => [("v", "an example as a timeline"), PLACE],
         None => [("T", "choose another task"), ("?", "all keys")],
     };
     let has_kinds = comparison.is_some_and(|c| !c.kinds.is_empty());
@@ -106,7 +106,7 @@ fn next_steps(app: &App) -> HeaderLine {
     HeaderLine { left, right: Vec::new(), is_sentence: false }
 }
 
-/// An MPI run has no time-lines of single iterations.
+/// An MPI run has no timelines of single iterations.
 fn is_run(app: &App) -> bool {
     app.model.as_ref().is_some_and(|model| model.traces.iter().all(|trace| trace.level == TraceLevel::MpiRun))
 }

@@ -57,12 +57,12 @@ pub enum Job {
     },
     /// Find out how many executions each task has, and how long they take.
     Survey,
-    /// Read the time-lines of some executions.
+    /// Read the timelines of some executions.
     Timelines {
         /// Their numbers.
         executions: Vec<ExecutionId>,
     },
-    /// Find the threads that used the same things as one of a time-line.
+    /// Find the threads that used the same things as one of a timeline.
     Concurrent {
         /// The thread, CPU and span asked about.
         question: ConcurrentQuestion,
@@ -257,7 +257,7 @@ pub enum Done {
     Mined(Settings, Result<Arc<AnomalyReport>, JobError>),
     /// The tasks that have executions.
     Surveyed(Result<Arc<[TaskSummary]>, JobError>),
-    /// A model that has the time-lines of these executions.
+    /// A model that has the timelines of these executions.
     Timelines(Vec<ExecutionId>, Result<Arc<Model>, JobError>),
     /// A span of the recording, or the whole of it.
     Overview(Option<Span>, Result<Arc<RecordingOverview>, JobError>),

@@ -188,11 +188,11 @@ pub static TABLE: &[KeyBinding] = &[
     entry(A::Details, "details", "i", "show details: the full stack and sample executions", Any, Some("details")),
     entry(
         A::ShowTimeline,
-        "time-line",
+        "timeline",
         "v V",
-        "show an example as a time-line, beside a typical fast execution",
+        "show an example as a timeline, beside a typical fast execution",
         Any,
-        Some("time-line"),
+        Some("timeline"),
     ),
     entry(
         A::ShowFunctions,

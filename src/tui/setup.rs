@@ -54,9 +54,9 @@ pub trait Backend: Send {
         Ok(Vec::new())
     }
 
-    /// The model of the current task, with the time-lines of some executions. By default there are none.
+    /// The model of the current task, with the timelines of some executions. By default there are none.
     fn timelines(&mut self, _: &[ExecutionId], _: &Ctx) -> anyhow::Result<Arc<Model>> {
-        anyhow::bail!("there are no time-lines here")
+        anyhow::bail!("there are no timelines here")
     }
 
     /// The threads that used the same CPU, a disk or a lock at the same time. By default none is known.
@@ -117,7 +117,7 @@ pub struct Setup {
     /// The groups given on the command line; empty: proposed.
     pub request: ComparisonRequest,
     pub first: FirstQuestion,
-    /// The events are at hand, from which time-lines are drawn; a database has none.
+    /// The events are at hand, from which timelines are drawn; a database has none.
     pub has_events: bool,
     /// Appearance and behaviour.
     pub options: UiOptions,

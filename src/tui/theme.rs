@@ -50,14 +50,14 @@ scopes! {
     FastBar    "fast.bar"        "Bars of the fast group.";
     Outside    "outside"         "Bars of executions that a group's own filter excludes.";
     Same       "same"            "Neither slower nor faster by a standard deviation.";
-    StateRunning "state.running" "Time-line: on a CPU.";
-    StateRunnable "state.runnable" "Time-line: ready to run, not on a CPU.";
-    StateInterrupted "state.interrupted" "Time-line: on a CPU that ran an interrupt handler.";
-    StateDisk  "state.disk"      "Time-line: waits for a disk.";
-    StateNetwork "state.network" "Time-line: waits for the network.";
-    StateTimer "state.timer"     "Time-line: waits for a timer.";
-    StateOther "state.other"     "Time-line: waits for something else.";
-    StateUnknown "state.unknown" "Time-line: the recording does not show the state.";
+    StateRunning "state.running" "Timeline: on a CPU.";
+    StateRunnable "state.runnable" "Timeline: ready to run, not on a CPU.";
+    StateInterrupted "state.interrupted" "Timeline: on a CPU that ran an interrupt handler.";
+    StateDisk  "state.disk"      "Timeline: waits for a disk.";
+    StateNetwork "state.network" "Timeline: waits for the network.";
+    StateTimer "state.timer"     "Timeline: waits for a timer.";
+    StateOther "state.other"     "Timeline: waits for something else.";
+    StateUnknown "state.unknown" "Timeline: the recording does not show the state.";
 }
 
 /// How many colours the terminal shows.

@@ -1,6 +1,6 @@
-//! Two executions as text for people: their time-lines on one scale, the longest waits, and all moments side by side.
+//! Two executions as text for people: their timelines on one scale, the longest waits, and all moments side by side.
 //!
-//! In: a model that has the time-lines of both, and their alignment. The interface draws the same cells
+//! In: a model that has the timelines of both, and their alignment. The interface draws the same cells
 //! ([`super::lanes`]).
 
 use super::lanes::{self, LaneCell, letter, state_name};
@@ -21,7 +21,7 @@ const MOST_LANES: usize = 24;
 /// Waits listed of an execution, at most.
 const MOST_WAITS: usize = 5;
 
-/// Two executions: the time-line of each on one scale, and the moments of both.
+/// Two executions: the timeline of each on one scale, and the moments of both.
 pub fn executions(model: &Model, aligned: &Alignment, page: Page) -> String {
     let mut out = String::new();
     let longest = [aligned.a, aligned.b].map(|e| model.executions.duration(e.index())).into_iter().max().unwrap_or(0);

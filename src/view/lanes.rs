@@ -1,4 +1,4 @@
-//! The cells of an execution's time-line: which state a thread shows in each column of a drawing.
+//! The cells of an execution's timeline: which state a thread shows in each column of a drawing.
 //!
 //! In: an [`ExecutionTimeline`] and a range of its times, divided into columns. Out: a cell per thread and column, with
 //! the state that has most time in it. Screen and text share it, so that both show the same. Cost: linear in the

@@ -66,7 +66,7 @@ fn moving_writes_few_bytes_in_every_pane() {
             ("inverted tree", "I Right Right", "Down Down Down Up Up Down PgDn PgUp Down Down Up"),
             ("anomalies", "3 { { { {", MOVES),
             ("propagation", "3 { { { { 4", "Down Down Up PgDn PgUp End Home Down"),
-            ("time-line", "v", MOVES),
+            ("timeline", "v", MOVES),
             ("overview", "r", MOVES),
             ("functions", "F", MOVES),
             ("tasks", "T", MOVES),

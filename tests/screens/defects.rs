@@ -202,7 +202,7 @@ fn key_bar_names_each_key_once_and_for_what_it_does() {
                 assert_eq!(bound, Some(word.action), "{pane}: {word:?}");
             }
         }
-        assert!(words.iter().any(|word| word.word == "time-line"), "{words:?}");
+        assert!(words.iter().any(|word| word.word == "timeline"), "{words:?}");
     }
 }
 

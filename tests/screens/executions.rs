@@ -1,4 +1,4 @@
-//! The list of executions: it has those of `executions --slowest`, and leads to their time-lines.
+//! The list of executions: it has those of `executions --slowest`, and leads to their timelines.
 
 use super::interface::Session;
 use super::session;
@@ -24,11 +24,11 @@ fn entries(session: &Session) -> Vec<String> {
     lines.take_while(|line| line.starts_with(|c: char| c.is_ascii_digit())).collect()
 }
 
-/// The executions of the time-line on top.
+/// The executions of the timeline on top.
 fn shown(session: &Session) -> Vec<(u32, bool)> {
     match session.app.top::<TimelineView>() {
         Some(view) => view.executions.iter().map(|one| (one.id.raw(), one.is_typical)).collect(),
-        other => panic!("no time-line on top: {other:?}"),
+        other => panic!("no timeline on top: {other:?}"),
     }
 }
 
@@ -52,7 +52,7 @@ fn enter_shows_an_execution_beside_a_typical_or_the_marked_one() {
     assert_eq!((alone[0], alone[1].1), ((ids[1].raw(), false), true));
     let both = shown(&session(80, 24, "E Tab Down Enter"));
     assert_eq!(both, [(ids[2].raw(), false), (ids[0].raw(), false)]);
-    // A second Tab takes the mark away; the list stays below the time-line.
+    // A second Tab takes the mark away; the list stays below the timeline.
     assert!(shown(&session(80, 24, "E Tab Up Tab Down Enter"))[1].1);
     assert!(entries(&session(80, 24, "E Enter Esc"))[0].starts_with(&ids[0].raw().to_string()));
 }

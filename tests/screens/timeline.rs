@@ -1,4 +1,4 @@
-//! The time-line of an execution: its ways in, its states, its keys.
+//! The timeline of an execution: its ways in, its states, its keys.
 
 use super::interface::Session;
 use super::{SNAPSHOT_SIZES, assert_snapshot, session};
@@ -6,7 +6,7 @@ use whyslow::parts::tui::layers::{LoadedTimelines, TimelineContent, TimelineView
 use whyslow::parts::tui::message::UiMessage;
 
 fn view(session: &Session) -> &TimelineView {
-    session.app.top().expect("a time-line on top")
+    session.app.top().expect("a timeline on top")
 }
 
 fn loaded(session: &Session) -> &LoadedTimelines {
@@ -105,7 +105,7 @@ fn timeline_keys_move_zoom_search_and_align() {
     session.keys("y");
     assert!(session.copied[0].contains("whyslow diff --executions "), "{:?}", session.copied);
     session.keys("?");
-    assert!(session.lines().join("\n").contains("In the time-line"));
+    assert!(session.lines().join("\n").contains("In the timeline"));
     session.keys("Esc Esc");
     assert!(session.app.layers.is_empty());
     session.keys("+");

@@ -209,7 +209,7 @@ fn overview_equals_the_query() {
 #[test]
 fn timeline_equals_diff_of_two_executions() {
     let session = session("v");
-    let Some(view) = session.app.top::<TimelineView>() else { panic!("no time-line") };
+    let Some(view) = session.app.top::<TimelineView>() else { panic!("no timeline") };
     let [a, b] = [view.executions[0].id, view.executions[1].id];
     let whyslow::parts::tui::layers::TimelineContent::Loaded(loaded) = &view.content else { panic!("not loaded") };
     let aligned = whyslow::parts::compare::moments::align(&loaded.model, a, b).unwrap();

@@ -1,6 +1,6 @@
 //! The times of one execution by node of its outline.
 //!
-//! In: times, in order of the path. Out: the same in that order, where a time-line is wanted, else the time of each
+//! In: times, in order of the path. Out: the same in that order, where a timeline is wanted, else the time of each
 //! node once. A path may alternate between a few nodes for as long as the recording lasts, so equal nodes are added up
 //! whenever the list has doubled since they were last: it is never longer than twice its nodes, or [`LEAST`]. Cost: a
 //! time is sorted about log(nodes) times over.

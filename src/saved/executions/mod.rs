@@ -3,7 +3,7 @@
 //! In goes what a recording says of itself ([`Facts`](crate::model::facts::Facts)) and a [`Model`](crate::model::Model)
 //! per task; out comes one file, the same bytes for the same models; and back, equal to what went in, so that every
 //! answer from the file is the answer from the trace. What can be computed is not kept: inclusive times and metrics
-//! that follow from the rest take one byte. Nor are the time-lines of single executions: that much only the trace
+//! that follow from the rest take one byte. Nor are the timelines of single executions: that much only the trace
 //! holds.
 //!
 //! ```text

@@ -219,7 +219,7 @@ fn executions(
     lines: &mut Vec<StyledLine>,
 ) {
     lines.push(StyledLine::new());
-    lines.push(plain(StyleScope::Strong, "Sample executions, largest first (Enter: time-line, Tab: next)"));
+    lines.push(plain(StyleScope::Strong, "Sample executions, largest first (Enter: timeline, Tab: next)"));
     if samples.is_empty() {
         lines.push(plain(StyleScope::Dim, "none in either group"));
         return;

@@ -1,4 +1,4 @@
-//! The list of executions: the slowest first, narrowed by typing; one of them as a time-line, or two side by side.
+//! The list of executions: the slowest first, narrowed by typing; one of them as a timeline, or two side by side.
 
 use super::menu::{Choice, Menu, MenuItem};
 use super::prompt::{Prompt, PromptPurpose};
@@ -97,7 +97,7 @@ fn list(app: &mut App, filters: &[Filter]) {
     app.open(Menu::new("Executions", choices));
 }
 
-/// Show an execution as a time-line: beside the one that is marked, else beside a typical fast one. The list stays
+/// Show an execution as a timeline: beside the one that is marked, else beside a typical fast one. The list stays
 /// below.
 fn show(app: &mut App, number: u32) {
     let list = app.layers_of::<Menu<ExecutionNumber>>().next();

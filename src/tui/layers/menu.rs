@@ -257,7 +257,7 @@ impl<C: Choice> Layer for Menu<C> {
     fn keys(&self, _: &App) -> &'static [(&'static str, &'static str)] {
         if self.is_of_executions() {
             return &[
-                ("Enter", "time-line"),
+                ("Enter", "timeline"),
                 ("Tab", "mark"),
                 ("Ctrl-s", "slow group"),
                 ("Ctrl-o", "order"),

@@ -193,7 +193,7 @@ impl Layer for PageLayer {
         match self.page.samples(app) {
             Some(_) => &[
                 ("Esc", "close"),
-                ("Enter", "time-line"),
+                ("Enter", "timeline"),
                 ("Tab", "next example"),
                 ("Up Down", "scroll"),
                 ("y", "copy"),

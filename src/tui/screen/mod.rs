@@ -39,7 +39,7 @@ pub fn draw(app: &App) -> Buffer {
         }
     }
     footer::draw(&mut canvas.part(frame.footer), app);
-    // A line leaves the time-line in sight that it searches.
+    // A line leaves the timeline in sight that it searches.
     let from = app.layers.iter().rposition(|layer| !layer.shows_below()).unwrap_or(0);
     for layer in app.layers.iter().skip(from) {
         layer.draw(&mut canvas, app);

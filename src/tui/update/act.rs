@@ -29,8 +29,8 @@ use crate::tui::tree::find_context;
 /// Terminals drop longer texts.
 const COPY_LIMIT: usize = 74_000;
 
-/// For the actions of the time-line outside of it.
-const ONLY_THERE: &str = "works in the time-line of an execution; v opens it";
+/// For the actions of the timeline outside of it.
+const ONLY_THERE: &str = "works in the timeline of an execution; v opens it";
 
 /// Beyond the first or last line or bin.
 const FAR: isize = isize::MAX / 2;
@@ -184,7 +184,7 @@ fn open_details(app: &mut App) {
     }
 }
 
-/// Open the time-line of an example of the item under the cursor.
+/// Open the timeline of an example of the item under the cursor.
 fn open_example(app: &mut App) {
     match panes::view(app.pane).example(app) {
         Some(sample) => timeline::open(app, ExecutionId::from_raw(sample.number), sample.group),

@@ -1,4 +1,4 @@
-//! The lines of an execution's time-line: a line of states per thread, arrows for the wake-ups between them.
+//! The lines of an execution's timeline: a line of states per thread, arrows for the wake-ups between them.
 //!
 //! Each run of a state begins with its letter, so that it reads without colours; a thread that waits for another one
 //! of the path is dotted. An arrow leads from the thread that wakes to the one that waited, in the column of the

@@ -69,7 +69,7 @@ fn write_source(found: &Anomalies, paths: &[PropagationPath], shown: ListBounds,
     writeln!(out, "    over {over} to {} more: {}", others.len(), fold(found, ends))
 }
 
-/// Width of a time-line.
+/// Width of a timeline.
 const COLUMNS: usize = 78;
 /// With more other victims than this, one line summarises them.
 const FOLDED: usize = 3;

@@ -1,4 +1,4 @@
-//! The time-line of one execution.
+//! The timeline of one execution.
 
 use crate::base::clean;
 use crate::base::time::Ns;

@@ -16,7 +16,7 @@ pub struct Report<'a> {
     pub comparison: &'a Comparison,
     /// The command that gives the same answer.
     pub command: &'a str,
-    /// The same executions with the time-lines of [`drawn`], where the recording has them.
+    /// The same executions with the timelines of [`drawn`], where the recording has them.
     pub timelines: Option<&'a Model>,
 }
 

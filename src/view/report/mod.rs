@@ -37,7 +37,7 @@ impl Report<'_> {
     }
 }
 
-/// The executions whose time-lines a page draws: the slowest one and a typical fast one.
+/// The executions whose timelines a page draws: the slowest one and a typical fast one.
 pub fn drawn(model: &Model, comparison: &Comparison) -> Vec<ExecutionId> {
     examples::drawn(model, comparison).into_iter().map(|(_, id)| id).collect()
 }

@@ -1,7 +1,7 @@
-//! The slowest execution and a typical fast one as time-lines in SVG, on one scale: a lane per thread of the critical
+//! The slowest execution and a typical fast one as timelines in SVG, on one scale: a lane per thread of the critical
 //! path, coloured by state, and an arrow for each wake-up that ends a long wait.
 //!
-//! In: a model with the time-lines of both. Out: one `svg` element. The colour of a pixel is that of the state with
+//! In: a model with the timelines of both. Out: one `svg` element. The colour of a pixel is that of the state with
 //! most time in it (as on the screen and in text: [`lanes`]); neighbours of one state are one rectangle with a tooltip.
 //! Cost: linear in the segments and in the pixels.
 

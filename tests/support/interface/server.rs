@@ -193,7 +193,7 @@ pub fn server(executions: usize) -> Model {
     b.model
 }
 
-/// The time-line of a request: its contexts in their order, those below the journal thread on a line of its own.
+/// The timeline of a request: its contexts in their order, those below the journal thread on a line of its own.
 pub fn timeline(model: &Model, id: ExecutionId) -> ExecutionTimeline {
     let e = &model.executions;
     let start = e.start[id.index()];

@@ -1,4 +1,4 @@
-//! The time-line of an execution, above that of a typical one on the same scale, and the segment under the cursor.
+//! The timeline of an execution, above that of a typical one on the same scale, and the segment under the cursor.
 
 use super::lines::TimelineLines;
 use super::state::{LoadedTimelines, TimelineContent, TimelineExecution, TimelineView};
@@ -19,7 +19,7 @@ use std::ops::Range;
 pub fn draw(canvas: &mut Canvas<'_>, app: &App, view: &TimelineView) {
     canvas.clear();
     canvas.fill(0, 0, canvas.width(), '─', StyleScope::Rule);
-    let end = canvas.text(2, 0, " Time-line of an execution ", StyleScope::Title);
+    let end = canvas.text(2, 0, " Timeline of an execution ", StyleScope::Title);
     match &view.content {
         TimelineContent::Loading => {
             let busy = app.busy.clone().unwrap_or(Busy { what: "reading", ..Busy::default() });

@@ -1,9 +1,9 @@
-//! Lines and columns of the drawing of time-lines.
+//! Lines and columns of the drawing of timelines.
 
 use crate::tui::widget::page::StyledLine;
 use ratatui::layout::Rect;
 
-/// Lines and columns of the time-lines of one or two executions.
+/// Lines and columns of the timelines of one or two executions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TimelineLines {
     /// Columns of the names of threads.

@@ -1,4 +1,4 @@
-//! The time-line of an execution, beside that of a typical one: opening it, its keys, and its lines.
+//! The timeline of an execution, beside that of a typical one: opening it, its keys, and its lines.
 
 mod draw;
 mod lines;
@@ -24,7 +24,7 @@ use ratatui::layout::{Position, Rect};
 use state::{ConcurrentAnswer, GroupLabel, LoadedTimelines, TimelineContent, TimelineExecution, TimelineView};
 use std::sync::Arc;
 
-/// Open the time-line of an execution beside a typical fast one.
+/// Open the timeline of an execution beside a typical fast one.
 pub fn open(app: &mut App, id: ExecutionId, group: GroupLabel) {
     let Some((model, comparison)) = app.compared_executions() else { return };
     let group = if group.is_empty() { group_of(&comparison, id) } else { group };
@@ -36,7 +36,7 @@ pub fn open(app: &mut App, id: ExecutionId, group: GroupLabel) {
     read(app, [TimelineExecution { id, group, is_typical: false }].into_iter().chain(other).collect())
 }
 
-/// Open the time-lines of two executions.
+/// Open the timelines of two executions.
 pub fn open_both(app: &mut App, first: ExecutionId, second: ExecutionId) {
     let Some((_, comparison)) = app.compared_executions() else { return };
     let executions =
@@ -53,7 +53,7 @@ fn group_of(comparison: &Comparison, id: ExecutionId) -> GroupLabel {
     }
 }
 
-/// Read the time-lines of executions.
+/// Read the timelines of executions.
 fn read(app: &mut App, executions: Vec<TimelineExecution>) {
     if app.busy.is_some() {
         app.say("the analysis still runs; try again when it is done");
@@ -70,7 +70,7 @@ fn loaded(app: &mut App) -> Option<&mut LoadedTimelines> {
     app.layers_of::<TimelineView>().next()?.loaded()
 }
 
-/// The time-lines are read, or not.
+/// The timelines are read, or not.
 pub fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<Arc<Model>, JobError>) {
     let start = |model: &Model, id: ExecutionId| model.executions.start.get(id.index()).copied();
     let same = |new: &Model| {
@@ -291,7 +291,7 @@ impl Layer for TimelineView {
     }
 }
 
-/// The lines of time-lines in a rectangle.
+/// The lines of timelines in a rectangle.
 fn laid_out(view: &TimelineView, loaded: &LoadedTimelines, area: Rect) -> TimelineLines {
     let timelines: Vec<_> = (0..view.executions.len()).filter_map(|at| loaded.timeline(at)).collect();
     let others: Vec<_> = (0..timelines.len()).map(|at| loaded.others(at)).collect();

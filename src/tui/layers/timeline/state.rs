@@ -1,6 +1,6 @@
-//! The time-line of an execution beside a typical one: position, scale and search.
+//! The timeline of an execution beside a typical one: position, scale and search.
 //!
-//! In: two executions, and, once a job has read them, a model with their time-lines. The window is a range of the first
+//! In: two executions, and, once a job has read them, a model with their timelines. The window is a range of the first
 //! one's times; the second is shifted so that both begin, or diverge, in one column. The cursor is on a segment of the
 //! execution in front. Cost of a step: linear in the segments that share a column.
 
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The group of an execution, as its time-line names it.
+/// The group of an execution, as its timeline names it.
 pub type GroupLabel = &'static str;
 
 /// An execution on the screen.
@@ -66,10 +66,10 @@ pub struct ConcurrentAnswer {
     pub answer: Option<Result<ConcurrentUse, JobError>>,
 }
 
-/// Time-lines with a cursor.
+/// Timelines with a cursor.
 #[derive(Clone, Debug)]
 pub struct LoadedTimelines {
-    /// The model that has the time-lines.
+    /// The model that has the timelines.
     pub model: Arc<Model>,
     /// The executions, in the order of the dialog.
     ids: Vec<ExecutionId>,
@@ -117,12 +117,12 @@ impl LoadedTimelines {
         Some(loaded)
     }
 
-    /// The time-line of an execution of the dialog.
+    /// The timeline of an execution of the dialog.
     pub fn timeline(&self, at: usize) -> Option<&ExecutionTimeline> {
         self.model.timelines.get(self.ids.get(at)?)
     }
 
-    /// The time-line in front, and the segment under the cursor.
+    /// The timeline in front, and the segment under the cursor.
     pub fn here(&self) -> Option<(&ExecutionTimeline, &TimelineSegment)> {
         let timeline = self.timeline(self.front)?;
         Some((timeline, timeline.segments.get(*self.cursor.get(self.front)?)?))

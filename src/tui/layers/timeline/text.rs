@@ -1,4 +1,4 @@
-//! The text below a time-line: the segment under the cursor, its stack, the reason, events, and who else was there.
+//! The text below a timeline: the segment under the cursor, its stack, the reason, events, and who else was there.
 
 use super::state::LoadedTimelines;
 use crate::base::figure;

@@ -1,4 +1,4 @@
-//! Time-lines made of a few segments: position, scale, alignment and search.
+//! Timelines made of a few segments: position, scale, alignment and search.
 
 use super::*;
 use crate::model::context::{Frame, FrameKind};
