@@ -29,7 +29,8 @@ use whyslow::parts::base::cursor::ByteOrder;
 use whyslow::parts::base::parallel::in_order;
 use whyslow::parts::input::ctf::{Real, Sink};
 use whyslow::parts::input::record::{IntegerArray, StreamId};
-use whyslow::parts::input::trace::{PassedRecord, Plan};
+use whyslow::parts::input::records::PassedRecord;
+use whyslow::parts::input::trace::Plan;
 use whyslow::parts::input::{Argument, Opened, Source, count, open};
 use whyslow::parts::reading::bind::Binding;
 

@@ -201,8 +201,8 @@ pub mod explain {
 }
 pub mod input {
     pub use crate::input::{Argument, OpenError, Opened, Source, Trace, open};
-    pub mod account {
-        pub use crate::input::account::{CheckedAccount, of_archive, of_source};
+    pub mod checked_account {
+        pub use crate::input::checked_account::{CheckedAccount, of_archive, of_source};
     }
     pub mod count {
         pub use crate::input::count::count;
@@ -216,11 +216,14 @@ pub mod input {
     pub mod record {
         pub use crate::input::record::{ClassId, FieldPath, IntegerArray, Projection, Scope, StreamId, Value};
     }
+    pub mod records {
+        pub use crate::input::records::PassedRecord;
+    }
     pub mod stream {
         pub use crate::input::stream::Class;
     }
     pub mod trace {
-        pub use crate::input::trace::{PassedRecord, Plan, Trace};
+        pub use crate::input::trace::{Plan, Trace};
     }
 }
 pub mod kernel {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::notice::{Notice, Notices};
-use whyslow::parts::input::account::{self, CheckedAccount};
+use whyslow::parts::input::checked_account::{self, CheckedAccount};
 use whyslow::parts::input::{self, Argument, Opened};
 
 /// Damaged copies of each recording in an ordinary run; `WHYSLOW_ROUNDS` is another number.
@@ -58,13 +58,13 @@ fn accounts(path: &Path, workers: usize) -> Option<Accounts> {
     let (mut checked, mut notices) = (Vec::new(), Notices::default());
     let format = match input::open(&[argument], &ctx).ok()? {
         Opened::Traces(sources) => {
-            checked.extend(sources.iter().map(|source| account::of_source(source, &ctx).unwrap()));
+            checked.extend(sources.iter().map(|source| checked_account::of_source(source, &ctx).unwrap()));
             sources.iter().for_each(|source| notices.merge(&source.trace.notices()));
             sources.first()?.trace.version()
         }
         Opened::Otf2(archives) => {
             for one in &archives {
-                checked.push(account::of_archive(&one.archive, &ctx).unwrap());
+                checked.push(checked_account::of_archive(&one.archive, &ctx).unwrap());
                 notices.merge(&one.archive.notices);
             }
             "OTF2".to_owned()

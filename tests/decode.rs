@@ -9,7 +9,7 @@ use std::path::Path;
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::dump;
 use whyslow::parts::dump::{Form, Sizes};
-use whyslow::parts::input::{self, Argument, Opened, Source, account, count};
+use whyslow::parts::input::{self, Argument, Opened, Source, checked_account, count};
 
 /// The parts of a case, by their headings (`--- metadata`, `--- stream NAME`, `--- expect`).
 fn parts(text: &str) -> Vec<(String, String)> {
@@ -47,7 +47,7 @@ fn listing(folder: &Path) -> String {
     let mut notices = dump::canonical(&sources, &Ctx::new(1), &mut text).unwrap();
     dumps_alike(&sources);
     for source in &sources {
-        assert_eq!(account::of_source(source, &Ctx::new(2)).unwrap().broken, None, "{}", folder.display());
+        assert_eq!(checked_account::of_source(source, &Ctx::new(2)).unwrap().broken, None, "{}", folder.display());
     }
     sources.iter().for_each(|s| notices.merge(&s.trace.notices()));
     let mut text = String::from_utf8(text).unwrap();

@@ -35,7 +35,7 @@ use whyslow::parts::compare::condition::FailIf;
 use whyslow::parts::compare::filter::Filter;
 use whyslow::parts::dump::{Form, Sizes};
 use whyslow::parts::input::otf2::Archive;
-use whyslow::parts::input::{self, Argument, Opened, Source, account, count};
+use whyslow::parts::input::{self, Argument, Opened, Source, checked_account, count};
 use whyslow::parts::kernel::Handlers;
 use whyslow::parts::options::configuration::Configuration;
 use whyslow::parts::reading::{declared, tasks};
@@ -142,7 +142,7 @@ pub fn ask_file(name: &str, bytes: &[u8]) {
 /// What became of each record is known: bytes that are neither read nor counted are a failure.
 fn assert_accounted(sources: &[Source]) {
     for source in sources {
-        let checked = account::of_source(source, &Ctx::new(1)).expect("it is not cancelled");
+        let checked = checked_account::of_source(source, &Ctx::new(1)).expect("it is not cancelled");
         assert_eq!(checked.broken, None);
     }
 }
@@ -247,7 +247,7 @@ pub fn ask_archive(bytes: &[u8]) {
         }
     }
     let Ok(archive) = Archive::open(&target.join("traces.otf2")) else { return };
-    let checked = account::of_archive(&archive, &Ctx::new(1)).expect("it is not cancelled");
+    let checked = checked_account::of_archive(&archive, &Ctx::new(1)).expect("it is not cancelled");
     assert_eq!(checked.broken, None);
 }
 

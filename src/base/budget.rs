@@ -7,7 +7,8 @@
 //! the process holds.
 
 use super::large_blocks::LARGE_BLOCKS;
-use super::memory::{GROUPS, Limit, MemoryError, groups, kib};
+use super::memory_error::{MemoryError, ResultsOf};
+use super::memory_limit::{GROUPS, Limit, groups, kib};
 use super::spill::SpillFile;
 use std::path::Path;
 use std::sync::Arc;
@@ -57,35 +58,6 @@ const SHORT_OPERATION: u64 = 32;
 const STREAM: u64 = 320;
 /// Bytes of a stack beside operations.
 const STACK: u64 = 24;
-
-/// What results are made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResultsOf {
-    /// So many executions, which are compared.
-    Executions(usize),
-    /// The paths of so many executions, with the threads on them: of what delayed them nothing is known yet.
-    Paths(usize),
-    /// Executions with the threads that delayed them.
-    HeldUp {
-        /// How many.
-        executions: usize,
-        /// By execution, context and thread.
-        contributions: usize,
-    },
-    /// The operations of all threads, and executions with the threads that delayed them.
-    Operations {
-        /// Executions, at least so many.
-        executions: usize,
-        /// Threads with operations.
-        threads: usize,
-        /// At most so many.
-        operations: usize,
-        /// Those of threads with few of them, whose lists are no large blocks.
-        in_short_lists: usize,
-        /// Samples of stacks.
-        stacks: usize,
-    },
-}
 
 impl ResultsOf {
     fn bytes(self) -> u64 {

@@ -5,8 +5,10 @@
 
 use super::allocator::room_for_threads;
 use super::budget::Budget;
+use super::givers::Givers;
 use super::heap::PartSizes;
-use super::memory::{Givers, Limit, MemoryError};
+use super::memory_error::MemoryError;
+use super::memory_limit::Limit;
 use super::question_counts::QuestionCounts;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

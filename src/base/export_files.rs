@@ -5,7 +5,7 @@
 //! files are private: they take the places of files with fewer rights than a new one. Where the file system has no
 //! files without a name there are none, and the folder has to be writable. Cost: an inode for each file.
 
-use super::file::{NEW, nameless};
+use super::nameless::{NEW, nameless};
 use rustix::fs::{CWD, Dev, Mode, OFlags, RawMode};
 use std::fs::File;
 use std::io;

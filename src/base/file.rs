@@ -9,6 +9,7 @@
 
 use super::allocator::room_for_threads;
 use super::export_files;
+use super::nameless::{NEW, nameless};
 use super::output_path::{OutputPlace, existing};
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RawMode, Stat};
 use std::ffi::{OsStr, OsString};
@@ -22,9 +23,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// How hidden names begin.
 const HIDDEN: &str = ".whyslow-";
-
-/// The rights of a file that takes no other's place, of which the user's mask takes some.
-pub(super) const NEW: RawMode = 0o666;
 
 /// Hidden names that exist now, with their folders, for the code that ends the process. A writer holds the lock until
 /// the name exists; the code that ends the process keeps it, so that none is made after they were removed.
@@ -224,25 +222,6 @@ impl EndSignals {
 fn open_beside(folder: &File, name: &OsStr) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(folder, name, flags, Mode::empty())?.into())
-}
-
-/// A new file without a name, with the rights that the user's mask leaves of `mode`; only Linux has such.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn nameless(_folder: &File, _mode: RawMode) -> io::Result<Option<File>> {
-    Ok(None)
-}
-
-/// A new file without a name, with the rights that the user's mask leaves of `mode`; nothing where the file system has
-/// no such files.
-#[cfg(target_os = "linux")]
-pub(super) fn nameless(folder: &File, mode: RawMode) -> io::Result<Option<File>> {
-    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    match rustix::fs::openat(folder, ".", flags, Mode::from_raw_mode(mode)) {
-        Ok(file) => Ok(Some(file.into())),
-        // Where the sandbox refuses to write, a file with a name would be made and stay empty.
-        Err(refused @ rustix::io::Errno::ACCESS) => Err(refused.into()),
-        Err(_) => Ok(None),
-    }
 }
 
 /// A hidden name, which is removed when this goes unless it has become another.

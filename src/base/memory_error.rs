@@ -2,10 +2,37 @@
 //!
 //! In: a limit, and the stage of the work or the bytes of each part. Out: the error, whose text is that line.
 
-use super::budget::ResultsOf;
-use super::memory::Limit;
-use super::quantity;
+use super::memory_limit::{Limit, size};
 use super::spill::SpillError;
+
+/// What results are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultsOf {
+    /// So many executions, which are compared.
+    Executions(usize),
+    /// The paths of so many executions, with the threads on them: of what delayed them nothing is known yet.
+    Paths(usize),
+    /// Executions with the threads that delayed them.
+    HeldUp {
+        /// How many.
+        executions: usize,
+        /// By execution, context and thread.
+        contributions: usize,
+    },
+    /// The operations of all threads, and executions with the threads that delayed them.
+    Operations {
+        /// Executions, at least so many.
+        executions: usize,
+        /// Threads with operations.
+        threads: usize,
+        /// At most so many.
+        operations: usize,
+        /// Those of threads with few of them, whose lists are no large blocks.
+        in_short_lists: usize,
+        /// Samples of stacks.
+        stacks: usize,
+    },
+}
 
 /// The limit did not suffice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -123,9 +150,4 @@ fn remedy(of: ResultsOf) -> &'static str {
         ResultsOf::Executions(_) | ResultsOf::HeldUp { .. } => "choose a --task with fewer executions",
         ResultsOf::Paths(_) | ResultsOf::Operations { .. } => "use a shorter trace",
     }
-}
-
-/// A size as one would type it.
-pub(super) fn size(bytes: u64) -> String {
-    quantity::exact(i64::try_from(bytes).unwrap_or(i64::MAX), quantity::SIZE)
 }

@@ -11,7 +11,7 @@
 
 use super::block_list::{BlockList, BlockRoom};
 use super::ctx::{Cancel, Ctx};
-use super::memory::MemoryError;
+use super::memory_error::MemoryError;
 use super::pack::{Pack, Unpack};
 use super::spill::SpillError;
 use super::time::{Ns, Span, Timestamp};

@@ -27,7 +27,9 @@ pub use console::STDOUT;
 use crate::base::budget::Budget;
 use crate::base::ctx::{Cancel, Ctx};
 use crate::base::file::{EndSignals, Output};
-use crate::base::memory::{self, Limit, MemoryError};
+use crate::base::memory;
+use crate::base::memory_error::MemoryError;
+use crate::base::memory_limit::Limit;
 use crate::base::notice::Notices;
 #[cfg(test)]
 use crate::base::sandbox::Rules;

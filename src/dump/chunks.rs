@@ -16,7 +16,7 @@ use super::lines::{Cut, End, OrderKey, Stream, StreamPosition, merge};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::base::parallel::in_order;
-use crate::input::trace::PassedRecord;
+use crate::input::records::PassedRecord;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};

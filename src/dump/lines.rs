@@ -8,8 +8,9 @@ use super::text::{Form, LineLayout, Text, signed, time_of_day, unsigned};
 use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
 use crate::input::record::{ClassId, StreamId};
+use crate::input::records::PassedRecord;
 use crate::input::stream::{CanonicalTime, Packet, Position};
-use crate::input::trace::{PassedRecord, Plan, Reader, Trace};
+use crate::input::trace::{Plan, Reader, Trace};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

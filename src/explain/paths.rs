@@ -15,7 +15,7 @@ use crate::analysis::outline::Outline;
 use crate::analysis::path::{self, PathSegment};
 use crate::base::block_list::{BlockList, BlockRoom};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
-use crate::base::memory::MemoryError;
+use crate::base::memory_error::MemoryError;
 use crate::base::packed::{self, packed};
 use crate::base::parallel::in_order;
 use crate::base::spill::SpillError;

@@ -5,9 +5,6 @@
 //! without a word is found. The account is made when it is asked for (`--check`, tests, fuzz targets): what reads
 //! events for answers counts nothing but what it skips.
 
-use super::count;
-use super::{Source, otf2};
-use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -77,29 +74,6 @@ impl fmt::Display for Account {
         write!(to, "{read} records: {given} are events, {described} describe others")?;
         skipped.iter().try_for_each(|(reason, records)| write!(to, ", {records} skipped ({})", reason.name()))
     }
-}
-
-/// The account of a recording, and what is wrong with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CheckedAccount {
-    pub account: Account,
-    /// The sum that is wrong.
-    pub broken: Option<String>,
-}
-
-/// Account for the records of a trace. Cost: reading it three times.
-pub fn of_source(source: &Source, ctx: &Ctx) -> Result<CheckedAccount, Cancelled> {
-    let account = source.trace.account(ctx)?;
-    let (counts, notices) = count::count(std::slice::from_ref(source), ctx)?;
-    let broken = account.broken(counts.events, &notices);
-    Ok(CheckedAccount { account, broken })
-}
-
-/// Account for the records of an archive.
-pub fn of_archive(archive: &otf2::Archive, ctx: &Ctx) -> Result<CheckedAccount, Cancelled> {
-    let otf2::CountedArchive { account, events, notices } = archive.account(ctx)?;
-    let broken = account.broken(events, &notices);
-    Ok(CheckedAccount { account, broken })
 }
 
 #[cfg(test)]

@@ -4,12 +4,14 @@
 //! [`LeftOut`] becomes a notice of the other inputs. Each format has an error type of its own, beside its reader.
 
 use super::ctf::MetadataFileError;
-use super::not_a_recording::NotARecording;
 use crate::base::ctx::Cancelled;
 use crate::base::notice::Notice;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The number of recordings that a message names.
+const SHOWN: usize = 3;
 
 /// The reason why an input cannot be read at all.
 #[derive(Debug, thiserror::Error)]
@@ -100,4 +102,67 @@ pub struct LeftOut {
     pub notice: Notice,
     /// The file or folder, and the reason.
     pub place: String,
+}
+
+/// The reason why a path is no recording, and its remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotARecording {
+    /// The metadata file of a trace.
+    #[error("this is the metadata of a trace; name its directory, {}", folder.display())]
+    Metadata {
+        /// The directory of the trace.
+        folder: PathBuf,
+    },
+    /// A perf.data of a version that is not read.
+    #[error("a perf.data of version 1, from a perf of before 2013; record it again with a newer perf")]
+    OldPerfData,
+    /// A packed or compressed file.
+    #[error("packed or compressed; unpack it with `{command} {}` and name what was in it", file.display())]
+    Packed {
+        /// The command that unpacks it.
+        command: &'static str,
+        file: PathBuf,
+    },
+    /// A file or folder inside a recording.
+    #[error("a part of a recording; name the whole, {}", whole.display())]
+    Part {
+        /// The directory of the trace, or the anchor file of the archive.
+        whole: PathBuf,
+    },
+    /// A file of another tool.
+    #[error("{name}; {remedy}")]
+    Foreign {
+        /// Its format, with an article.
+        name: &'static str,
+        /// The way to an answer.
+        remedy: &'static str,
+    },
+    /// Any other file.
+    #[error("not a recording; name {known}")]
+    OtherFile {
+        /// What may be named as a recording.
+        known: String,
+    },
+    /// A folder without recordings.
+    #[error(
+        "no recording in this folder; a CTF trace is a directory with a file `metadata`, \
+         others are *.otf2, perf.data and trace.dat"
+    )]
+    NoRecordings,
+    /// A folder with recordings of other kinds.
+    #[error("this folder is no recording itself; name one below it: {}", listed(below))]
+    OtherRecordings {
+        /// The recordings below it, sorted.
+        below: Vec<PathBuf>,
+    },
+}
+
+/// The first of some recordings, and the number of the others.
+fn listed(recordings: &[PathBuf]) -> String {
+    let names: Vec<String> = recordings.iter().take(SHOWN).map(|p| p.display().to_string()).collect();
+    let names = names.join(", ");
+    match recordings.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        Some(more) => format!("{names} or {more} more"),
+        None => names,
+    }
 }

@@ -3,15 +3,12 @@
 //! In: a path that no reader accepts. Out: the reason, from the file's first bytes, or from the recordings below or
 //! around it ([`search`]).
 
-use super::error::Unreadable;
+use super::error::{NotARecording, Unreadable};
 use super::foreign::{self, ForeignFormat};
 use super::{formats, search};
 use crate::base::mapped;
 use std::io::Read;
-use std::path::{Path, PathBuf};
-
-/// The number of recordings that a message names.
-const SHOWN: usize = 3;
+use std::path::Path;
 
 /// Bytes at the begin of a file that show its format.
 const BEGIN: u64 = 4096;
@@ -36,66 +33,6 @@ const PACKED: [PackedFormat; 6] = [
     PackedFormat { at: 257, magic: b"ustar", unpack: "tar xf" },
     PackedFormat { at: 0, magic: b"PK\x03\x04", unpack: "unzip" },
 ];
-
-/// The reason why a path is no recording, and its remedy.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotARecording {
-    /// The metadata file of a trace.
-    #[error("this is the metadata of a trace; name its directory, {}", folder.display())]
-    Metadata {
-        /// The directory of the trace.
-        folder: PathBuf,
-    },
-    /// A perf.data of a version that is not read.
-    #[error("a perf.data of version 1, from a perf of before 2013; record it again with a newer perf")]
-    OldPerfData,
-    /// A packed or compressed file.
-    #[error("packed or compressed; unpack it with `{command} {}` and name what was in it", file.display())]
-    Packed {
-        /// The command that unpacks it.
-        command: &'static str,
-        file: PathBuf,
-    },
-    /// A file or folder inside a recording.
-    #[error("a part of a recording; name the whole, {}", whole.display())]
-    Part {
-        /// The directory of the trace, or the anchor file of the archive.
-        whole: PathBuf,
-    },
-    /// A file of another tool.
-    #[error("{name}; {remedy}")]
-    Foreign {
-        /// Its format, with an article.
-        name: &'static str,
-        /// The way to an answer.
-        remedy: &'static str,
-    },
-    /// Any other file.
-    #[error("not a recording; name {}", formats::listed())]
-    OtherFile,
-    /// A folder without recordings.
-    #[error(
-        "no recording in this folder; a CTF trace is a directory with a file `metadata`, \
-         others are *.otf2, perf.data and trace.dat"
-    )]
-    NoRecordings,
-    /// A folder with recordings of other kinds.
-    #[error("this folder is no recording itself; name one below it: {}", listed(below))]
-    OtherRecordings {
-        /// The recordings below it, sorted.
-        below: Vec<PathBuf>,
-    },
-}
-
-/// The first of some recordings, and the number of the others.
-fn listed(recordings: &[PathBuf]) -> String {
-    let names: Vec<String> = recordings.iter().take(SHOWN).map(|p| p.display().to_string()).collect();
-    let names = names.join(", ");
-    match recordings.len().checked_sub(SHOWN).filter(|more| *more > 0) {
-        Some(more) => format!("{names} or {more} more"),
-        None => names,
-    }
-}
 
 /// The reason why a file is not a recording.
 pub(super) fn for_file(path: &Path) -> Unreadable {
@@ -128,7 +65,7 @@ fn by_content(path: &Path, begin: &[u8]) -> NotARecording {
     }
     match foreign::format(begin) {
         Some(ForeignFormat { name, remedy, .. }) => NotARecording::Foreign { name, remedy },
-        None => NotARecording::OtherFile,
+        None => NotARecording::OtherFile { known: formats::listed() },
     }
 }
 

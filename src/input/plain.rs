@@ -6,10 +6,9 @@
 //! Standard input is read once in a process, and every later question gets the same file. When it was a pipe, the
 //! terminal takes its place, so that the interface has the user's keys.
 
-use super::Argument;
-use super::error::{OpenError, Unreadable};
-use super::formats::InputFormat;
-use super::not_a_recording::NotARecording;
+use super::argument::Argument;
+use super::error::{NotARecording, OpenError, Unreadable};
+use super::formats;
 use crate::base::{mapped, temporary};
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
@@ -44,7 +43,7 @@ fn is_packed(path: &Path) -> bool {
     let read = mapped::open_regular(path).and_then(|mut file| file.read_exact(&mut begin));
     read.is_ok()
         && (begin.starts_with(GZIP) || begin == ZSTD)
-        && !InputFormat::at(path).is_some_and(InputFormat::is_file)
+        && !formats::at(path).is_some_and(|known| known.is_file())
 }
 
 /// A file in place of an argument's; it must live until the readers have opened it.

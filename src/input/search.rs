@@ -3,8 +3,7 @@
 //! In: a path. Out: the recordings of a folder and its subfolders that are not CTF traces, or the recording of which
 //! the path is a part. Links are not followed: they may lead in a circle. Cost: at most 10,000 directory entries.
 
-use super::formats::InputFormat;
-use super::{otf2, perf};
+use super::{formats, otf2, perf};
 use std::path::{Path, PathBuf};
 
 /// The number of directory entries that are examined.
@@ -90,7 +89,7 @@ impl Search {
 
 /// True for a recording that is no CTF trace.
 fn is_recording(path: &Path) -> bool {
-    InputFormat::at(path).is_some_and(|format| !format.is_folder())
+    formats::at(path).is_some_and(|known| !known.is_folder())
 }
 
 /// The trace or archive that holds a path in itself (`channel0_0`, `traces/0.evt`) or one folder down (`index`).

@@ -13,8 +13,9 @@ use crate::base::ctx::Cancel;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
 use crate::input::record::{ClassId, Record, StreamId};
+use crate::input::records::Records;
 use crate::input::stream::Checkpoint;
-use crate::input::trace::{Plan, Records, Trace, each_reader};
+use crate::input::trace::{Plan, Trace, each_reader};
 use std::ops::Range;
 
 /// How large chunks are.

@@ -9,7 +9,8 @@ use super::sources::BoundTraces;
 use crate::base::ctx::Ctx;
 use crate::base::parallel::in_order;
 use crate::input::record::StreamId;
-use crate::input::trace::{PassedRecord, Trace};
+use crate::input::records::PassedRecord;
+use crate::input::trace::Trace;
 
 impl PacketTimes {
     /// Of all packets, if more bytes of them are open at a time than some chunks of `size` have.

@@ -4,7 +4,8 @@ use super::Session;
 use super::run::MpiRuns;
 use super::traces::Traces;
 use crate::base::ctx::{Cancelled, Ctx};
-use crate::input::account::{self, Account, CheckedAccount};
+use crate::input::account::Account;
+use crate::input::checked_account::{self, CheckedAccount};
 
 /// The account of an input that the user named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ impl Session {
 impl Traces {
     fn accounts(&self, all: &mut Vec<LabelledAccount>, ctx: &Ctx) -> Result<(), Cancelled> {
         for source in &self.sources {
-            LabelledAccount::add(all, source.label.clone(), account::of_source(source, ctx)?);
+            LabelledAccount::add(all, source.label.clone(), checked_account::of_source(source, ctx)?);
         }
         self.others.iter().try_for_each(|other| other.accounts(all, ctx))
     }
@@ -54,7 +55,11 @@ impl Traces {
 
 impl MpiRuns {
     fn accounts(&self, all: &mut Vec<LabelledAccount>, ctx: &Ctx) -> Result<(), Cancelled> {
-        LabelledAccount::add(all, self.archive.path.display().to_string(), account::of_archive(&self.archive, ctx)?);
+        LabelledAccount::add(
+            all,
+            self.archive.path.display().to_string(),
+            checked_account::of_archive(&self.archive, ctx)?,
+        );
         self.others.iter().try_for_each(|other| other.accounts(all, ctx))
     }
 }

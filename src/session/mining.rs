@@ -10,7 +10,7 @@ use crate::analysis::operation_stacks::{self, StackSources};
 use crate::analysis::operations;
 use crate::analysis::patterns::PatternAnalysis;
 use crate::base::ctx::Ctx;
-use crate::base::memory::Limit;
+use crate::base::memory_limit::Limit;
 use crate::base::notice::Notices;
 use crate::delays::mined_executions::MinedExecutions;
 use crate::delays::mining::Mining;

@@ -57,7 +57,45 @@ impl TimelineDraft {
         let threads = self.threads.iter_mut().map(thread).collect();
         let cpus = self.cpus.iter().map(|cpu| HostCpu { host: cpu.host, cpu: cpu.cpu }).collect();
         let tables = std::mem::take(&mut self.tables);
-        Timeline { tables, threads, cpus, rows: RowStores::of(earlier, self), ..Timeline::default() }
+        Timeline { tables, threads, cpus, rows: self.stores(earlier), ..Timeline::default() }
+    }
+
+    /// The stores of its rows, and of those that were sealed before them.
+    fn stores(self, mut builders: RowBuilders) -> RowStores {
+        let (threads, cpus) = (self.threads.len(), self.cpus.len());
+        let tids: Vec<i32> = self.threads.iter().map(|of| of.thread.tid).collect();
+        for (thread, of) in self.threads.into_iter().enumerate() {
+            builders.push_thread(thread, of.rows);
+        }
+        for (cpu, of) in self.cpus.into_iter().enumerate() {
+            builders.runs.push(cpu, &of.runs);
+        }
+        builders.requests.push(0, &self.disk);
+        builders.services.push_lines(&self.services, |service| service.thread.index());
+        let has_faults = self.page_faults.is_some();
+        builders.page_faults.push_lines(&self.page_faults.unwrap_or_default(), |fault| fault.thread.index());
+        builders.marks.extend(self.marks);
+        builders.seal_slabs();
+        let counter = |Counter { name, mut values }: Counter| {
+            let mut builder = builders.take_counter(name);
+            builder.push(&mut values);
+            builder.finish()
+        };
+        let counters = self.counters.into_iter().map(counter).collect();
+        let pool = builders.pool;
+        let stores = RowStores {
+            segments: builders.segments.finish(threads),
+            calls: builders.calls.finish(threads),
+            samples: builders.samples.finish(threads),
+            runs: builders.runs.finish_with(cpus, |thread| Some(tids.get(thread as usize).copied().unwrap_or(0))),
+            requests: builders.requests.finish(1),
+            services: builders.services.finish(threads),
+            page_faults: has_faults.then(|| builders.page_faults.finish(threads)),
+            counters,
+            marks: builders.marks,
+            pool: None,
+        };
+        stores.kept_in(pool)
     }
 
     /// The rows and tables of a timeline, copied: for tests that look at all of them.

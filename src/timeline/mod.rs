@@ -24,6 +24,7 @@ pub mod questions;
 pub mod reader;
 #[cfg(test)]
 mod reader_tests;
+pub mod row;
 mod rows;
 mod sealed;
 mod segments;

@@ -32,38 +32,11 @@ impl Drop for RowReader<'_> {
     }
 }
 
-/// A row of a line.
-pub trait Row: Copy {
-    /// The rows of which it is one.
-    const FAMILY: Family;
-    /// When; empty for an instant.
-    fn span(&self) -> Span;
-}
-
-/// Declares the rows that have a span, and those of an instant.
-macro_rules! rows {
-    ($($row:ident $family:ident $this:ident => $span:expr;)+) => {$(
-        impl Row for $row {
-            const FAMILY: Family = Family::$family;
-            #[inline(always)]
-            fn span(&self) -> Span {
-                let $this = self;
-                $span
-            }
-        }
-    )+};
-}
-
-rows! {
-    Segment Segments row => row.span;
-    Call Calls row => row.span;
-    StackSample Samples row => Span::new(row.time, row.time);
-    CpuRun Runs row => row.span;
-    DiskRequest Requests row => row.span;
-    Service Services row => row.span;
-    StackChange Stacks row => Span::new(row.time, row.time);
-    PageFault Faults row => Span::new(row.time, row.time);
-    CounterValue Counters row => Span::new(row.time, row.time);
+impl Timeline {
+    /// A reader of its rows, for one analysis on one worker.
+    pub fn reader(&self, asker: Asker) -> RowReader<'_> {
+        RowReader::new(self, asker)
+    }
 }
 
 impl<'t> RowReader<'t> {

@@ -4,8 +4,6 @@
 //! The kernel machine in `kernel` makes it; critical paths, stacks, symbols and ECCTs read it. Size: linear in
 //! switches, wake-ups, system calls and stack samples. ALGORITHMS.md sections 3 and 4.2.
 
-use super::questions::Asker;
-use super::reader::RowReader;
 use super::rows::{CounterOwner, Host, HostCoverage, HostCpu, ImageEvent, Mark, MarkField, MarkRow, WakeStack};
 use super::segments::{Segment, SegmentKind, Thread, ThreadId, Waker};
 use super::store::families::RowStores;
@@ -13,11 +11,10 @@ use super::store::leaves::LeafPin;
 use super::store::parts::RowPlace;
 use super::store::pool::LeafPool;
 use super::tables::Tables;
-use crate::base::budget::ResultsOf;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart, PartSizes, block, with_elements};
 use crate::base::large_blocks::LARGE;
-use crate::base::memory::MemoryError;
+use crate::base::memory_error::{MemoryError, ResultsOf};
 use crate::base::names::{NameId, Names};
 use crate::base::question_counts::QuestionCounts;
 use crate::base::time::{Span, Timestamp};
@@ -32,7 +29,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The sealed states of all threads and CPUs of a recording: tables that are resident, and rows that are asked for
-/// through a [`RowReader`].
+/// through a [`RowReader`](super::reader::RowReader).
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// Names, hosts, stacks, ...
@@ -134,11 +131,6 @@ impl Timeline {
             }
         }
         best.map(|(i, _)| ThreadId::at(i))
-    }
-
-    /// A reader of its rows, for one analysis on one worker.
-    pub fn reader(&self, asker: Asker) -> RowReader<'_> {
-        RowReader::new(self, asker)
     }
 
     /// The same timeline, whose questions are counted for themselves.

@@ -3,7 +3,8 @@
 //! In: a span. Out: the rows of all threads that meet it, or the time in each state. Cost: the nodes and leaves of the
 //! store that meet the span (`store::nodes`), whatever the number of threads.
 
-use super::reader::{Row, RowReader};
+use super::reader::RowReader;
+use super::row::Row;
 use super::segments::{Call, Segment, ThreadId};
 use super::store::leaf::StoredRow;
 use crate::base::time::Span;

@@ -12,7 +12,7 @@ use crate::base::notice::Notice;
 use crate::base::parallel::in_order;
 use crate::input::account::Account;
 use crate::input::record::{Projection, StreamId};
-use crate::input::trace::Records;
+use crate::input::records::Records;
 
 impl CtfTrace {
     /// Account for all records.

@@ -1,30 +1,24 @@
-//! The Common Trace InputFormat, as the pipeline sees it.
+//! The Common Trace Format, as the pipeline sees it.
 
 use super::clock::CycleScale;
-use super::plan::CtfPlan;
-use super::reader::CtfReader;
 use super::trace::{CtfTrace, has_path};
-use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::HeapSize;
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{ClockCorrection, Ns, Timestamp};
-use crate::input::account::Account;
 use crate::input::error::LeftOut;
-use crate::input::formats::{InputFormat, Listed, OpenedBy, PLAIN};
-use crate::input::record::{ClassId, Projection, Scope, StreamId};
+use crate::input::format::{InputFormat, Listed, PLAIN};
+use crate::input::format_trace::FormatTrace;
+use crate::input::record::{ClassId, Scope, StreamId};
 use crate::input::stream::{CanonicalTime, Class, SimpleField, Stream};
-use crate::input::trace::{FormatTrace, Plan, Reader};
 use crate::model::event_name::ESSENTIAL;
 use crate::model::recorder::TraceRecorder;
-use std::ops::Range;
 
 /// A directory with metadata.
 pub static FORMAT: InputFormat = InputFormat {
     name: "CTF",
     listed: Listed::As("a CTF trace directory"),
     is_one: |candidate| candidate.path.join("metadata").exists(),
-    opened_by: OpenedBy::Ctf,
     ..PLAIN
 };
 
@@ -122,21 +116,6 @@ impl FormatTrace for CtfTrace {
         notices
     }
 
-    fn compile(&self, projection: &Projection) -> Plan {
-        Plan::Ctf(CtfPlan::new(self, projection))
-    }
-
-    fn compile_whole(&self) -> Plan {
-        Plan::Ctf(CtfPlan::whole(self))
-    }
-
-    fn reader<'a>(&'a self, plan: &'a Plan, stream: StreamId, packets: Range<usize>) -> Reader<'a> {
-        match plan {
-            Plan::Ctf(plan) => Reader::Ctf(CtfReader::new(self, plan, stream, packets)),
-            Plan::Tracepoints(_) => Reader::Nothing,
-        }
-    }
-
     fn canonical_time(&self, stream: StreamId, packet: usize, cycles: u64) -> CanonicalTime {
         let Some(clock) = self.clock(stream, packet) else { return CanonicalTime::NoClock };
         clock.clock.canonical(cycles).map_or(CanonicalTime::Overflow, CanonicalTime::At)
@@ -175,9 +154,5 @@ impl FormatTrace for CtfTrace {
     fn clock_offsets(&self) -> Vec<(&str, i128)> {
         let clocks = self.chunks.iter().flat_map(|chunk| &chunk.clocks);
         clocks.filter_map(|clock| Some((clock.clock.uuid.as_deref()?, clock.common.base))).collect()
-    }
-
-    fn account(&self, ctx: &Ctx) -> Result<Account, Cancelled> {
-        self.account(ctx)
     }
 }

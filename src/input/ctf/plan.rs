@@ -47,7 +47,7 @@ pub(super) struct Header {
 
 impl CtfPlan {
     /// Some fields of some classes.
-    pub(super) fn new(trace: &CtfTrace, projection: &Projection) -> CtfPlan {
+    pub fn new(trace: &CtfTrace, projection: &Projection) -> CtfPlan {
         let wanted = projection.wanted.iter().any(Option::is_some);
         let stamps = if wanted { TimeStamps::Followed } else { TimeStamps::Ignored };
         let mut plan = CtfPlan::bare(trace, Some(projection.clone()));
@@ -58,7 +58,7 @@ impl CtfPlan {
     }
 
     /// All fields of all classes.
-    pub(super) fn whole(trace: &CtfTrace) -> CtfPlan {
+    pub fn whole(trace: &CtfTrace) -> CtfPlan {
         let mut plan = CtfPlan::bare(trace, None);
         let stamps = TimeStamps::Followed;
         let mut compiler = Compiler::new(ByteOrders::Mixed);

@@ -16,8 +16,8 @@ use crate::base::cursor::ByteOrder;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
 use crate::input::record::{ClassId, IntegerArray, Record, StreamId, Value};
+use crate::input::records::{PassedRecord, Records};
 use crate::input::stream::{Position, SeekResult};
-use crate::input::trace::{PassedRecord, Records};
 use std::ops::Range;
 
 /// The values of one record of a projection.
@@ -225,7 +225,7 @@ impl<'a> Records<'a> for CtfReader<'a> {
 }
 
 impl<'a> CtfReader<'a> {
-    pub(super) fn new(trace: &'a CtfTrace, plan: &'a CtfPlan, stream: StreamId, packets: Range<usize>) -> Self {
+    pub fn new(trace: &'a CtfTrace, plan: &'a CtfPlan, stream: StreamId, packets: Range<usize>) -> Self {
         let decoder = Decoder::new(trace.slots());
         let values = Values(vec![Value::Absent; plan.most_values()]);
         let (packet, notices) = (Current::default(), Notices::default());

@@ -5,7 +5,7 @@
 //! one record.
 
 use super::FtraceStorage;
-use super::index::CpuPages;
+use super::cpu_pages::CpuPages;
 use super::pages::{ABSOLUTE, EXTEND, PADDING, PageHeader, PageRules};
 use crate::base::cursor::{ByteOrder, bits};
 use crate::base::notice::Notice;

@@ -6,7 +6,7 @@
 //! read once. Invariant: the index does not depend on the size of parts: a record never leaves its page, and a page's
 //! loss needs the last record of the page before it, which is found whatever part that page is in.
 
-use super::PAGES;
+use super::cpu_pages::CpuPages;
 use super::marker::MarkerSearch;
 use super::pages::{PageHeader, PageLoss, PageRules, PageWalk};
 use crate::base::ctx::{Cancelled, Ctx};
@@ -15,24 +15,6 @@ use crate::input::tracepoint::{ClockLoss, CpuPacket, Walk, WalkStep};
 
 /// Bytes of pages that a worker reads at a time, about.
 const PART: usize = 1 << 20;
-
-/// The pages of one CPU of one buffer.
-#[derive(Clone, Copy, Debug)]
-pub struct CpuPages {
-    /// Their place.
-    pub at: usize,
-    /// Their bytes, as far as the file has them.
-    pub bytes: usize,
-    /// Bytes of a page.
-    pub page: usize,
-}
-
-impl CpuPages {
-    /// Bytes of a packet.
-    pub fn packet(&self) -> usize {
-        self.page.saturating_mul(PAGES)
-    }
-}
 
 /// The packets and losses of a CPU.
 #[derive(Clone, Debug, Default)]

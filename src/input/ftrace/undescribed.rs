@@ -5,7 +5,7 @@
 //! any number of workers. A walk that did not begin at the begin of its packet stores nothing. Memory: eight bytes for
 //! each packet.
 
-use super::index::CpuPages;
+use super::cpu_pages::CpuPages;
 use crate::base::notice::{Notice, Notices};
 use std::sync::atomic::{AtomicU64, Ordering};
 

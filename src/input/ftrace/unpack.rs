@@ -7,6 +7,9 @@
 use crate::base::cursor::{ByteOrder, Bytes};
 use std::io::{self, Read, Write};
 
+/// Bytes of the number of chunks of a CPU.
+pub(super) const CHUNK_COUNT: usize = 4;
+
 /// Plain bytes of a chunk or section; trace-cmd's chunks have ten pages.
 const LONGEST: usize = 256 << 20;
 

@@ -1,8 +1,7 @@
 //! The parts of a trace.dat of version 7: sections, perhaps compressed, to which chained lists of options point.
 
-use super::CHUNK_COUNT;
 use super::sections::{Buffer, CpuData, Sections, SymbolText, id};
-use super::unpack::{self, Compression};
+use super::unpack::{self, CHUNK_COUNT, Compression};
 use crate::base::cursor::Bytes;
 use crate::base::text::copied;
 use crate::input::tracepoint::head;

@@ -32,7 +32,7 @@ pub use records::{
 };
 
 use super::error::LeftOut;
-use super::formats::{InputFormat, Listed, OpenedBy, PLAIN};
+use super::format::{InputFormat, Listed, PLAIN};
 use super::{OpenError, Unreadable};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
@@ -46,7 +46,6 @@ pub static FORMAT: InputFormat = InputFormat {
     name: "OTF2",
     listed: Listed::As("an OTF2 archive"),
     is_one: |candidate| find(candidate.path).is_some(),
-    opened_by: OpenedBy::Otf2,
     ..PLAIN
 };
 

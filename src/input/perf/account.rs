@@ -5,11 +5,12 @@
 
 use super::header::{RecordHeader, bytes_behind, record};
 use super::merged::records_in_order;
+use super::record_types::{RecordOrigin, SAMPLE, SideClass, USER};
+use super::runs::RecordFiles;
 use super::side::is_description;
-use super::streams::RecordFiles;
+use super::storage::{DataFile, PerfStorage};
 use super::unpack::is_packed;
-use super::walk::{RecordOrigin, SAMPLE, SideClass, USER, WalkRules};
-use super::{DataFile, PerfStorage};
+use super::walk_rules::WalkRules;
 use crate::base::notice::Notice;
 use crate::input::account::Account;
 use crate::input::tracepoint::account::CountedStorage;

@@ -5,8 +5,9 @@
 //! record's header and CPU, and eight bytes of memory for each record of the longest run of one CPU.
 
 use super::header::{RecordHeader, bytes_behind, record};
+use super::record_types::{SAMPLE, USER};
 use super::sample::TimeAndCpu;
-use super::walk::{SAMPLE, USER, WalkRules};
+use super::walk_rules::WalkRules;
 use crate::base::mapped::Mapped;
 use crate::base::temporary;
 use std::io::{self, Write};

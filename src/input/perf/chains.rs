@@ -6,9 +6,10 @@
 //! deferred ends with a marker and a cookie; `PERF_RECORD_CALLCHAIN_DEFERRED` of the same thread has the same cookie.
 //! Cost: a binary search in the samples of a packet for each look-up.
 
-use super::attr::Attrs;
+use super::attrs::Attrs;
+use super::chain_parts::{USER_SPACE, behind};
 use super::header::{RecordHeader, bytes_behind, record};
-use super::walk::{USER_SPACE, WalkRules, behind};
+use super::walk_rules::WalkRules;
 use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::IntegerArray;
 use foldhash::HashMap;

@@ -5,13 +5,13 @@
 //! copies and passes the stacks to [`PerfTrace::unwound`]. Until then such samples have no stack of user space.
 
 use super::chains::{PacketKey, StackStore};
+use super::record_types::SideClass;
 use super::sample::{Copied, ThreadIds};
 use super::streams::PacketRuns;
-use super::walk::SideClass;
 use super::{PerfStorage, PerfTrace};
 use crate::base::cursor::{ByteOrder, bits};
 use crate::base::text::copied;
-use crate::input::trace::FormatTrace;
+use crate::input::format_trace::FormatTrace;
 use crate::input::tracepoint::{self, Raw, Walk as _, WalkStep};
 
 /// A recorded change of the files that a process has mapped.

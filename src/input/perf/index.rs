@@ -9,11 +9,12 @@
 //! reading the header, the time and the CPU of each record.
 
 use super::header::{RecordHeader, bytes_behind, record};
-use super::parts::DataBytes;
+use super::record_types::{COMM, FORK, LOST, RecordOrigin, SAMPLE, SideClass, USER};
+use super::runs::{DataBytes, RecordRun};
 use super::sample::TimeAndCpu;
 use super::side::SideRecords;
 use super::unpack;
-use super::walk::{COMM, FORK, LOST, RecordOrigin, SAMPLE, SideClass, USER, WalkRules};
+use super::walk_rules::WalkRules;
 use crate::base::cursor::bits;
 use crate::base::notice::{Notice, Notices};
 use crate::input::tracepoint::ClockLoss;
@@ -26,20 +27,6 @@ use std::ops::Range;
 pub(super) const LONG: usize = 256 << 10;
 /// The same where records do not name their CPU: the merge divides runs once more, and reads them to find the place.
 const LONG_UNKNOWN: usize = 16 << 10;
-
-/// A run of records; runs are ordered by their first times, those of equal times by their places.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RecordRun {
-    /// First time.
-    pub begin: u64,
-    /// Position of its file.
-    pub file: u32,
-    /// Its offset in the file.
-    pub at: usize,
-    pub bytes: usize,
-    /// Last time.
-    pub end: u64,
-}
 
 /// See the module.
 #[derive(Debug, Default)]

@@ -5,9 +5,9 @@
 //! a packet has at most 256 KiB of records.
 
 use super::header::{RecordHeader, bytes_behind, record};
-use super::index::RecordRun;
-use super::streams::RecordFiles;
-use super::walk::{RecordOrigin, SAMPLE, SideClass, USER, WalkRules};
+use super::record_types::{RecordOrigin, SAMPLE, SideClass, USER};
+use super::runs::{RecordFiles, RecordRun};
+use super::walk_rules::WalkRules;
 
 /// The place of a record in a stream without a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

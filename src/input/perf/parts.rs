@@ -9,7 +9,9 @@
 
 use super::header::{RecordHeader, bytes_behind, record};
 use super::index::{Index, WalkStop};
-use super::walk::{SAMPLE, USER, WalkRules};
+use super::record_types::{SAMPLE, USER};
+use super::runs::DataBytes;
+use super::walk_rules::WalkRules;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use std::ops::Range;
@@ -22,17 +24,6 @@ const ALIKE: usize = 24;
 const NEAR: usize = 128 << 10;
 /// The types of records that the kernel and perf know.
 const KNOWN: [Range<u32>; 2] = [1..32, USER..96];
-
-/// The records of a file.
-#[derive(Clone, Copy, Debug)]
-pub struct DataBytes<'a> {
-    /// Position of the file.
-    pub file: u32,
-    /// Its bytes up to the end of its records.
-    pub bytes: &'a [u8],
-    /// Its name, as messages show it.
-    pub shown: &'a str,
-}
 
 /// A part that was walked.
 struct Part {
@@ -110,9 +101,10 @@ mod tests {
     use super::*;
     use crate::base::cursor::ByteOrder;
     use crate::base::notice::Notice;
-    use crate::input::perf::attr::{Attr, Attrs};
-    use crate::input::perf::index::RecordRun;
-    use crate::input::perf::streams::{RecordFiles, streams};
+    use crate::input::perf::attr::Attr;
+    use crate::input::perf::attrs::Attrs;
+    use crate::input::perf::runs::{RecordFiles, RecordRun};
+    use crate::input::perf::streams::streams;
 
     fn rules() -> WalkRules {
         let mut attr = vec![0u8; 128];

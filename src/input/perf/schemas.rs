@@ -4,8 +4,8 @@
 
 use super::attr::{Attr, COMM, COMM_EXEC, CONTEXT_SWITCH, TASK, TRACEPOINT};
 use super::header::Header;
+use super::record_types::SideClass;
 use super::sample::period_at;
-use super::walk::SideClass;
 use crate::input::stream;
 use crate::input::tracepoint::format::{Field, FieldType};
 use crate::input::tracepoint::{self, ClassSchema, RecordedIds};

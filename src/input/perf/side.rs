@@ -6,7 +6,7 @@
 //! contents, are passed over. Addresses that several programs had at different times have no name, because symbols are
 //! looked up without a time. `include/uapi/linux/perf_event.h`, perf's `tools/lib/perf/include/perf/event.h`.
 
-use super::walk::USER;
+use super::record_types::USER;
 use crate::base::cursor::{ByteOrder, bits};
 use crate::base::notice::{Notice, Notices};
 use std::collections::{BTreeMap, BTreeSet};

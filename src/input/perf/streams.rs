@@ -10,9 +10,10 @@
 //! Cost: a heap of the runs; each run is read once more for each packet that it reaches into. Memory: 40 bytes for each
 //! run.
 
-use super::index::{Cpu, Index, LONG, RecordRun};
+use super::index::{Cpu, Index, LONG};
 use super::merged::{RecordKey, records_in_order, times};
-use super::walk::{LOST, WalkRules};
+use super::record_types::LOST;
+use super::runs::{RecordFiles, RecordRun};
 use crate::base::cursor::bits;
 use crate::input::tracepoint::{ClockLoss, CpuPacket, CpuStream};
 use std::cmp::Reverse;
@@ -62,22 +63,6 @@ impl PacketRuns {
 pub struct CpuRuns {
     pub runs: PacketRuns,
     pub stream: CpuStream,
-}
-
-/// The files of a recording.
-#[derive(Clone, Copy)]
-pub struct RecordFiles<'f, 'a> {
-    /// The properties of their records.
-    pub rules: &'a WalkRules,
-    /// The bytes of a file, by its position.
-    pub file: &'f dyn Fn(u32) -> &'a [u8],
-}
-
-impl<'a> RecordFiles<'_, 'a> {
-    /// The bytes of a run.
-    pub fn bytes(&self, run: &RecordRun) -> &'a [u8] {
-        (self.file)(run.file).get(run.at..).and_then(|rest| rest.get(..run.bytes)).unwrap_or(&[])
-    }
 }
 
 /// The streams of a recording.

@@ -4,14 +4,15 @@
 //! in which the reader itself, packet by packet, says how many it gives. A packet that has more records than the reader
 //! gives was left at its damage. Cost: each packet is read twice, by all workers.
 
+use super::reader::TracepointReader;
 use super::{Storage, TracepointTrace};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notice;
 use crate::base::parallel::in_order;
 use crate::input::account::Account;
 use crate::input::record::{Projection, StreamId};
+use crate::input::records::Records;
 use crate::input::stream::Stream;
-use crate::input::trace::Records;
 
 /// Packets that a worker reads at a time.
 const RUN: usize = 64;
@@ -38,7 +39,7 @@ impl<S: CountedStorage> TracepointTrace<S> {
             let packets = self.streams.get(stream).map_or(0, |stream| stream.packets.len());
             for packet in first..packets.min(first + RUN) {
                 let mut counts = vec![0u64; self.classes.len()];
-                let mut reader = self.reader(&plan, StreamId::at(stream), packet..packet + 1);
+                let mut reader = TracepointReader::new(self, &plan, StreamId::at(stream), packet..packet + 1);
                 reader.count(&mut counts);
                 let given: u64 = counts.iter().sum();
                 found.give(given);

@@ -4,6 +4,9 @@
 //! sizes are trusted; names of types are used only to distinguish text from numbers, because `pid_t` has eight bytes in
 //! system calls, and the sign of `char` changed with Linux 6.2. Lines without a field are skipped.
 
+use crate::base::cursor::ByteOrder;
+use std::fmt::Debug;
+
 /// The kind of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldType {
@@ -230,6 +233,22 @@ impl Declaration<'_> {
             2
         } else {
             4
+        }
+    }
+}
+
+/// The bytes of a field: at its own place, or at the place that it gives.
+pub fn bytes_of<'a>(body: &'a [u8], field: &Field, byte_order: ByteOrder) -> Option<&'a [u8]> {
+    match field.field_type {
+        FieldType::Number { .. } | FieldType::Text | FieldType::Words { .. } => body.get(field.at..)?.get(..field.size),
+        FieldType::Rest { .. } => body.get(field.at..),
+        FieldType::Given(_) => None,
+        FieldType::Marker(part) => part.of(body.get(field.at..)?),
+        FieldType::Elsewhere { relative, .. } => {
+            let word: [u8; 4] = body.get(field.at..)?.get(..4)?.try_into().ok()?;
+            let word = if byte_order == ByteOrder::Big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) };
+            let from = if relative { field.at + 4 } else { 0 };
+            body.get(from + (word & 0xffff) as usize..)?.get(..(word >> 16) as usize)
         }
     }
 }

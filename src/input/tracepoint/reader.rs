@@ -8,9 +8,10 @@ use crate::base::cursor::ByteOrder;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
 use crate::input::ctf::Sink;
+use crate::input::format_trace::FormatTrace;
 use crate::input::record::{ClassId, Record, StreamId, Value};
+use crate::input::records::{PassedRecord, Records};
 use crate::input::stream::{Position, SeekResult};
-use crate::input::trace::{FormatTrace, PassedRecord, Records};
 use std::ops::Range;
 
 /// Reads a run of packets of one stream.
@@ -29,7 +30,7 @@ pub struct TracepointReader<'a, S: Storage> {
 }
 
 impl<'a, S: Storage> TracepointReader<'a, S> {
-    pub(super) fn new(
+    pub fn new(
         trace: &'a TracepointTrace<S>,
         plan: &'a TracepointPlan,
         stream: StreamId,

@@ -14,12 +14,14 @@
 //!
 //! The text is read once, event by event, and nothing but the spans is kept.
 
+use super::about::About;
 use super::chrome_event::{BoundedText, ChromeEvent, EventMember, EventPart, Scalar, TextBounds};
+use super::error::TranslationError;
+use super::event_place::NamedThread;
 use super::spans::{SpanPart, SpanThread, SpanTrack, Spans};
-use super::translation::{NamedThread, Translation};
+use super::translation::Translation;
 use super::unicode_text::UnicodeText;
-use super::{About, TranslationError};
-use crate::input::formats::BEGIN;
+use crate::input::format::BEGIN;
 use crate::input::tracepoint::RecorderClock;
 use flate2::bufread::MultiGzDecoder;
 use foldhash::HashMap;

@@ -13,12 +13,12 @@
 //! DTrace prints the buffer of one CPU after that of another, so times ascend for each CPU only. Lines of other
 //! kinds are counted.
 
+use super::about::About;
+use super::error::TranslationError;
+use super::event_place::{EventPlace, NamedThread};
 use super::lines::{self, TextLine, TextLines};
 use super::thread_ids::UniqueThreadIds;
-use super::translation::{
-    COMPLETE, DiskStep, EventPlace, EventUse, FieldValue, LeavingState, NamedThread, SECTOR, Translation,
-};
-use super::{About, TranslationError};
+use super::translation::{COMPLETE, DiskStep, EventUse, FieldValue, LeavingState, SECTOR, Translation};
 use crate::base::text::copied;
 use crate::input::tracepoint::RecorderClock;
 use std::io::{self, BufRead};

@@ -11,12 +11,14 @@
 //! name keeps its file and its address there. Cost: linear; the file is held in memory while it is read, so its size is
 //! bounded.
 
+use super::about::About;
+use super::error::TranslationError;
+use super::event_place::{EventPlace, NamedThread};
 use super::firefox_tables::{Id, Profile, ProfiledThread, SampleTable, Tables, at};
 use super::frames::Frame;
 use super::thread_ids::{UniqueThreadIds, id_of_name};
-use super::translation::{EventPlace, NamedThread, SAMPLES, StackWords, Translation, UNKNOWN_CPU};
+use super::translation::{SAMPLES, StackWords, Translation, UNKNOWN_CPU};
 use super::unicode_text::UnicodeText;
-use super::{About, TranslationError};
 use crate::input::tracepoint::RecorderClock;
 use foldhash::HashMap;
 use std::io::{self, BufRead};

@@ -11,12 +11,14 @@
 //! Otherwise all stacks are of one thread without a name. A count with decimals is refused: what was rounded away
 //! would not be known. Cost: linear; the text is read twice.
 
+use super::about::About;
+use super::error::TranslationError;
+use super::event_place::{EventPlace, NamedThread};
 use super::firefox;
 use super::frames::Frame;
 use super::lines::{self, TextLine, TextLines};
 use super::thread_ids::id_of_name;
-use super::translation::{EventPlace, NamedThread, SAMPLES, StackWords, Translation, UNKNOWN_CPU};
-use super::{About, TranslationError};
+use super::translation::{SAMPLES, StackWords, Translation, UNKNOWN_CPU};
 use crate::base::text::{copied, with_copy};
 use crate::input::tracepoint::RecorderClock;
 use std::io::{self, BufRead, Seek};

@@ -4,7 +4,7 @@
 //! this thread, as far as that is at hand. Cost: a comparison; two threads whose ids have the same place forget each
 //! other.
 
-use super::translation::NamedThread;
+use super::event_place::NamedThread;
 
 /// Threads that are at hand.
 const PLACES: usize = 256;

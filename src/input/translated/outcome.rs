@@ -4,13 +4,12 @@
 //! became of the record. A record of which nothing became is missing in the sums of the [`Account`], so a reader cannot
 //! drop one without a word.
 
-use super::translation::Translation;
 use crate::base::notice::Notice;
 use crate::input::account::Account;
 
 /// What has become of a record so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Outcome {
+pub(super) enum Outcome {
     #[default]
     Nothing,
     Description,
@@ -24,7 +23,7 @@ enum Outcome {
 #[derive(Debug, Default)]
 pub(super) struct RecordAccount {
     pub account: Account,
-    outcome: Outcome,
+    pub outcome: Outcome,
 }
 
 impl RecordAccount {
@@ -55,60 +54,5 @@ impl RecordAccount {
         self.account.events -= events;
         self.account.given -= events;
         self.account.skip(reason, events);
-    }
-}
-
-impl Translation {
-    /// The next record begins.
-    #[inline]
-    pub fn begin_record(&mut self) {
-        self.records.account.read += 1;
-        self.records.outcome = Outcome::Nothing;
-    }
-
-    #[inline]
-    pub fn end_record(&mut self) {
-        let RecordAccount { account, outcome } = &mut self.records;
-        match outcome {
-            Outcome::Nothing | Outcome::Kept => {}
-            Outcome::Event => account.given += 1,
-            Outcome::Description => account.described += 1,
-            Outcome::Skipped(reason) => account.skip(*reason, 1),
-        }
-    }
-
-    /// The record describes others, or the file.
-    pub fn describes(&mut self) {
-        self.records.description();
-    }
-
-    /// The record is kept for later.
-    pub fn keeps(&mut self) {
-        self.records.outcome = Outcome::Kept;
-    }
-
-    /// A record that contradicts its format.
-    pub fn unreadable_record(&mut self, place: impl FnOnce() -> String) {
-        self.begin_record();
-        self.unreadable(place);
-        self.end_record();
-    }
-
-    /// Records that no analysis uses.
-    pub fn unused_records(&mut self, records: u64, what: impl FnOnce() -> String) {
-        self.notices.add(Notice::RecordsUnused, records, what);
-        self.records.account.read += records;
-        self.records.account.skip(Notice::RecordsUnused, records);
-    }
-
-    /// The same of records that were kept.
-    pub fn unused_kept(&mut self, records: u64, what: impl FnOnce() -> String) {
-        self.notices.add(Notice::RecordsUnused, records, what);
-        self.records.account.skip(Notice::RecordsUnused, records);
-    }
-
-    /// Records that were kept became events.
-    pub fn used_kept(&mut self, records: u64) {
-        self.records.account.given += records;
     }
 }

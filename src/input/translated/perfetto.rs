@@ -6,6 +6,9 @@
 //! the first switch of a CPU only shows which thread runs. Text of `print` in the form of trace_marker begins and ends
 //! tasks, and so do spans on tracks ([`Tracks`]). Names and processes of threads come from the process tree.
 
+use super::about::About;
+use super::error::TranslationError;
+use super::event_place::{EventPlace, NamedThread};
 use super::perfetto_devices;
 use super::perfetto_messages::{
     self, ClockSnapshotMessage, CompactSchedMessage, FtraceEventBundleMessage, FtraceEventMessage, ProcessTreeMessage,
@@ -13,8 +16,7 @@ use super::perfetto_messages::{
 };
 use super::thread_runs::{CpuSwitch, ThreadRuns};
 use super::tracks::Tracks;
-use super::translation::{EventPlace, FieldValue, NamedThread, Translation};
-use super::{About, TranslationError};
+use super::translation::{FieldValue, Translation};
 use crate::base::time::Timestamp;
 use foldhash::HashMap;
 use prost::Message;

@@ -1,8 +1,9 @@
 //! Events of Perfetto's `linux.ftrace` that change no thread: of interrupts, disks, and markers that programs write.
 
+use super::event_place::EventPlace;
 use super::lines;
 use super::perfetto_messages::FtraceEventMessage;
-use super::translation::{COMPLETE, DiskStep, EventPlace, FieldValue, Translation};
+use super::translation::{COMPLETE, DiskStep, FieldValue, Translation};
 
 /// Events of interrupts and disks.
 pub(super) fn event(at: EventPlace<'_>, event: &FtraceEventMessage, translation: &mut Translation) -> Option<()> {

@@ -14,10 +14,11 @@
 //! weighted by their `period`; a sample without a period counts for one of `samples`. Cost: linear
 //! (`benches/decode.rs`); the records take a fifth of a text with call chains, a third of one without.
 
+use super::about::About;
+use super::error::TranslationError;
 use super::script_line::ScriptLine;
 use super::script_part::ScriptPart;
 use super::translation::Translation;
-use super::{About, TranslationError};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::mapped::Mapped;
 use crate::base::parallel::in_order;
@@ -134,7 +135,7 @@ fn environment(text: &[u8]) -> Vec<(&'static str, String)> {
 mod tests {
     use super::*;
     use crate::base::notice::Notice;
-    use crate::input::formats::PLAIN;
+    use crate::input::format::PLAIN;
 
     const TEXT: &str = "# ========
 # hostname : web1

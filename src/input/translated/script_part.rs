@@ -5,13 +5,13 @@
 //! is looked up as a whole, each event knows the classes of the fields that it printed before, so most events are
 //! added without an allocation. Cost: linear; the tables refer to the text.
 
+use super::event_place::NamedThread;
 use super::frames::Frame;
 use super::script_event::{self, Printed, PrintedForm, PrintedSwitch};
 use super::script_frames::ScriptFrames;
 use super::script_line::ScriptLine;
-use super::script_records::{self, is_task_record};
-use super::thread_ids::id_of_name;
-use super::translation::{EventPlace, FieldValue, NamedThread, SAMPLES, StackWords, Translation, UNKNOWN_CPU};
+use super::script_records::{self, is_task_record, place};
+use super::translation::{FieldValue, SAMPLES, StackWords, Translation, UNKNOWN_CPU};
 use crate::base::text::copied;
 use crate::input::record::ClassId;
 use crate::input::tracepoint::ClassSchema;
@@ -355,13 +355,4 @@ fn class(translation: &mut Translation, event: &[u8], fields: &[Printed<'_>]) ->
     }
     let fields: Vec<(&str, FieldValue<'_>)> = fields.iter().map(|(name, value)| (&**name, *value)).collect();
     translation.class(&key, || ClassSchema { name, stacks: true, ..ClassSchema::default() }, &fields)
-}
-
-/// The thread and the CPU of a line.
-pub(super) fn place<'t>(line: &ScriptLine<'t>) -> EventPlace<'t> {
-    // The kernel has one idle thread for each CPU; the text has their number in the name.
-    let name = if line.tid == 0 { b"swapper" } else { line.name };
-    let tid = if line.tid < 0 && !name.is_empty() { id_of_name(name) } else { line.tid };
-    let thread = NamedThread { tid, pid: line.pid, name };
-    EventPlace { time: line.time, cpu: line.cpu, thread }
 }

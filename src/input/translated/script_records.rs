@@ -7,10 +7,11 @@
 //! ```
 //! A record without a time describes a thread that was there before the recording.
 
+use super::event_place::{EventPlace, NamedThread};
 use super::lines;
 use super::script_line::ScriptLine;
-use super::script_part::place;
-use super::translation::{FieldValue, NamedThread, Translation};
+use super::thread_ids::id_of_name;
+use super::translation::{FieldValue, Translation};
 
 const COMM: &[u8] = b"PERF_RECORD_COMM";
 const FORK: &[u8] = b"PERF_RECORD_FORK";
@@ -82,4 +83,13 @@ fn four_ids(text: &[u8]) -> Option<[i32; 4]> {
     let mut ids = text.split(|byte| !byte.is_ascii_digit()).filter(|id| !id.is_empty()).map(lines::id);
     let mut next = || ids.next().flatten();
     Some([next()?, next()?, next()?, next()?])
+}
+
+/// The thread and the CPU of a line.
+pub(super) fn place<'t>(line: &ScriptLine<'t>) -> EventPlace<'t> {
+    // The kernel has one idle thread for each CPU; the text has their number in the name.
+    let name = if line.tid == 0 { b"swapper" } else { line.name };
+    let tid = if line.tid < 0 && !name.is_empty() { id_of_name(name) } else { line.tid };
+    let thread = NamedThread { tid, pid: line.pid, name };
+    EventPlace { time: line.time, cpu: line.cpu, thread }
 }

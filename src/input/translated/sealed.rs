@@ -6,7 +6,7 @@
 use super::storage::{CpuRecords, HEAD, RecordHead, TranslatedStorage};
 use super::translation::{Translation, UNKNOWN_CPU};
 use crate::base::notice::Notices;
-use crate::input::formats::InputFormat;
+use crate::input::format::InputFormat;
 use crate::input::tracepoint::{ClassSchema, CpuPacket, CpuStream, RecordedIds};
 
 /// Bytes of a packet.

@@ -7,12 +7,13 @@
 //! refused, because its executions would be placed at random. By itself nothing says whether a thread ran or waited:
 //! that time is unknown, and nested spans show where it passed.
 
+use super::about::{About, TranslatedTrace};
+use super::error::TranslationError;
 use super::spans::Spans;
 use super::thread_runs::{ClockAgreement, ThreadRuns};
 use super::translation::Translation;
-use super::{About, TranslatedTrace, TranslationError};
 use crate::base::time::Span;
-use crate::input::formats::{InputFormat, NamedFile};
+use crate::input::format::{InputFormat, NamedFile};
 use crate::input::tracepoint::{DOMAIN, RecordedIds, RecorderClock};
 use crate::input::{OpenError, Unreadable};
 use foldhash::HashSet;

@@ -8,9 +8,10 @@
 //! are one task, `span:ProfilerStep#*`, with the whole names as types. Cost: sorting; all spans stay in memory until
 //! the file is read.
 
+use super::event_place::{EventPlace, NamedThread};
 use super::lines;
 use super::thread_runs::{ThreadMoment, ThreadRuns};
-use super::translation::{EventPlace, FieldValue, NamedThread, Translation};
+use super::translation::{FieldValue, Translation};
 use crate::base::names::{NameId, Names};
 use crate::base::time::Timestamp;
 use foldhash::{HashMap, HashSet};

@@ -7,16 +7,13 @@
 //! In: the blocks that `sealed.rs` has cut into packets. Out: a walk from record to record of a packet. Numbers are
 //! little-endian; blocks hold whole records, and packets do not pass their ends.
 
-use super::TranslatedTrace;
-use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::cursor::{ByteOrder, Bytes};
 use crate::base::mapped::Mapped;
 use crate::base::notice::Notices;
 use crate::input::account::Account;
-use crate::input::formats::InputFormat;
+use crate::input::format::InputFormat;
 use crate::input::record::{ClassId, IntegerArray};
-use crate::input::trace::{Reader, RecordedCode};
-use crate::input::tracepoint::reader::TracepointReader;
+use crate::input::recorded_code::RecordedCode;
 use crate::input::tracepoint::threads::Threads;
 use crate::input::tracepoint::{PacketPlace, Raw, StackSide, Storage, Walk, WalkPosition, WalkStep};
 use std::ops::Range;
@@ -57,7 +54,7 @@ pub struct TranslatedStorage {
     /// Functions of the kernel on call stacks, as in `/proc/kallsyms`, at the addresses that records have of them.
     pub(super) kernel_symbols: Vec<u8>,
     /// What became of the records of the file.
-    pub(super) account: Account,
+    pub account: Account,
 }
 
 impl Storage for TranslatedStorage {
@@ -98,15 +95,6 @@ impl Storage for TranslatedStorage {
 
     fn format(&self) -> &'static InputFormat {
         self.format
-    }
-
-    fn any_reader(reader: TracepointReader<'_, TranslatedStorage>) -> Reader<'_> {
-        Reader::Translated(reader)
-    }
-
-    /// Counted while the file was read.
-    fn account(trace: &TranslatedTrace, _ctx: &Ctx) -> Result<Account, Cancelled> {
-        Ok(trace.storage().account.clone())
     }
 
     fn heap_bytes(&self) -> Option<usize> {

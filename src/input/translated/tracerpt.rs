@@ -11,10 +11,12 @@
 //! threads their processes and names; and `Start` and `Stop` of programs' own events, which begin and end an execution.
 //! `Clock-Time` counts units of 100 ns from 1601.
 
+use super::about::About;
+use super::error::TranslationError;
+use super::event_place::{EventPlace, NamedThread};
 use super::lines::{self, TextLine, TextLines};
-use super::translation::{EventPlace, FieldValue, IN_INTERRUPT, LeavingState, NamedThread, Translation};
+use super::translation::{FieldValue, IN_INTERRUPT, LeavingState, Translation};
 use super::xperf::{NO_SWITCHES, Running};
-use super::{About, TranslationError};
 use crate::input::tracepoint::RecorderClock;
 use foldhash::HashMap;
 use std::io::{self, BufRead};

@@ -6,10 +6,11 @@
 //! that above the track, else the writer's. Events whose clock, thread or name is not known are counted as unused.
 //! Cost: linear; the state is as large as the packets that describe it.
 
+use super::event_place::NamedThread;
 use super::perfetto_messages::{ClockSnapshotMessage, TracePacket};
 use super::spans::{SpanPart, SpanThread, SpanTrack, Spans};
 use super::track_messages::{TrackDescriptorMessage, TrackEventMessage};
-use super::translation::{NamedThread, Translation};
+use super::translation::Translation;
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use foldhash::HashMap;

@@ -4,6 +4,7 @@
 //! them in order of time); classes with the names and fields that the kernel's tracepoints have; names and processes of
 //! threads. Cost: linear. The numbers of CPUs and of classes have limits.
 
+use super::event_place::{EventPlace, NamedThread};
 use super::frames::Frames;
 use super::latest_threads::LatestThreads;
 use super::outcome::RecordAccount;
@@ -40,30 +41,12 @@ const TICK: &str = "perf:tick";
 /// The event of samples that do not say what they count.
 pub(super) const SAMPLES: &str = "samples";
 
-/// A thread that an event names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NamedThread<'a> {
-    pub tid: i32,
-    /// Below 0: unknown.
-    pub pid: i32,
-    /// Empty: unknown.
-    pub name: &'a [u8],
-}
-
 /// What became of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventUse {
     Used,
     /// Its kind is not known, or its CPU.
     Unknown,
-}
-
-/// When and where an event happened, and which thread ran.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct EventPlace<'a> {
-    pub time: u64,
-    pub cpu: u32,
-    pub thread: NamedThread<'a>,
 }
 
 /// A field of an event.

@@ -11,9 +11,11 @@
 //! end in `/Start` and `/Stop`. Times are microseconds since the recording began. The dumper writes no CPU for
 //! `ReadyThread`: it is that on which the readying thread runs.
 
+use super::about::About;
+use super::error::TranslationError;
+use super::event_place::{EventPlace, NamedThread};
 use super::lines::{self, TextLine, TextLines};
-use super::translation::{EventPlace, EventUse, FieldValue, IN_INTERRUPT, LeavingState, NamedThread, Translation};
-use super::{About, TranslationError};
+use super::translation::{EventUse, FieldValue, IN_INTERRUPT, LeavingState, Translation};
 use crate::input::tracepoint::RecorderClock;
 use foldhash::HashMap;
 use std::collections::BTreeMap;

@@ -5,8 +5,9 @@ use crate::base::pack::{Pack, Unpack};
 use crate::base::packed::{Packed, packed};
 use crate::base::time::{Span, Timestamp};
 use crate::timeline::store::directory::LineDirectory;
+use crate::timeline::store::leaf::MOST_SHOWN;
 use crate::timeline::store::nodes::{LeafNode, LiftedRow, NodeBounds};
-use crate::timeline::store::values::{MOST_SHOWN, PartValue};
+use crate::timeline::store::part_value::PartValue;
 use crate::timeline::{CounterOwner, Mark};
 
 /// A leaf in its section.

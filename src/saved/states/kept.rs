@@ -10,13 +10,13 @@ use super::checked::CheckedRow;
 use super::container::SectionName;
 use super::index::BlockEntry;
 use super::tables::Bounds;
-use crate::base::memory::MemoryError;
+use crate::base::memory_error::MemoryError;
 use crate::base::time::Span;
 use crate::timeline::MarkRow;
 use crate::timeline::store::directory::{LineDirectory, PartsBy};
 use crate::timeline::store::leaf_bytes::Leaf;
-use crate::timeline::store::leaves::LeafSource;
 use crate::timeline::store::marks::{MarkLeaf, MarkStore};
+use crate::timeline::store::pool::LeafSource;
 use std::marker::PhantomData;
 use std::sync::Arc;
 

@@ -48,7 +48,7 @@ pub enum LeafChecks {
     #[default]
     AtOpening,
     /// Each when it is asked for: a damaged one ends the work with
-    /// [`MemoryError::Damaged`](crate::base::memory::MemoryError::Damaged), before an answer is written.
+    /// [`MemoryError::Damaged`](crate::base::memory_error::MemoryError::Damaged), before an answer is written.
     WhenRead,
 }
 

@@ -25,11 +25,11 @@ use crate::timeline::store::directory::LineDirectory;
 use crate::timeline::store::families::RowStores;
 use crate::timeline::store::leaf::StoredRow;
 use crate::timeline::store::leaf_bytes::Leaf;
-use crate::timeline::store::leaves::{LeafHandle, LeafSource, Leaves};
+use crate::timeline::store::leaves::{LeafHandle, Leaves};
 use crate::timeline::store::marks::MarkStore;
 use crate::timeline::store::nodes::{LeafNode, Nodes};
 use crate::timeline::store::parts::LineStore;
-use crate::timeline::store::pool::LeafPool;
+use crate::timeline::store::pool::{LeafPool, LeafSource};
 use crate::timeline::{HostCpu, Tables, Thread, Timeline};
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use super::container::{HistoryFile, HistoryFileWriter, SectionName};
 use super::{HistoryFileError, LeafChecks, StatesOf, read, write};
 use crate::base::ctx::{Cancel, Ctx};
-use crate::base::memory::MemoryError;
+use crate::base::memory_error::MemoryError;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::statistics::Random;

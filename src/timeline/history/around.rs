@@ -7,7 +7,8 @@
 use super::StateValue;
 use super::join::{Joined, cut};
 use crate::base::time::{Span, Timestamp};
-use crate::timeline::reader::{Row, RowCursor};
+use crate::timeline::reader::RowCursor;
+use crate::timeline::row::Row;
 use crate::timeline::store::leaf::StoredRow;
 
 /// Intervals of an attribute about a span, and what is beside them.

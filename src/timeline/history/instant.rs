@@ -20,9 +20,9 @@
 use super::StateValue;
 use crate::base::time::{Span, Timestamp};
 use crate::timeline::part_cursor::PartCursor;
-use crate::timeline::reader::Row;
+use crate::timeline::row::Row;
 use crate::timeline::store::leaf::StoredRow;
-use crate::timeline::store::values::PartValue;
+use crate::timeline::store::part_value::PartValue;
 
 /// What an attribute is at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

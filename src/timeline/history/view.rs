@@ -16,7 +16,7 @@ use super::join::join;
 use super::lines::{Held, HistoryLine, Longest, Time, points_of};
 use super::{Shown, StateValue, Times, most};
 use crate::base::ctx::{Cancel, Cancelled};
-use crate::base::memory::MemoryError;
+use crate::base::memory_error::MemoryError;
 use crate::base::spans::LongestSpans;
 use crate::base::time::{Span, Timestamp};
 use crate::timeline::attributes::{AttributeId, Attributes};

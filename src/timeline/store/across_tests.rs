@@ -127,7 +127,7 @@ fn leaves_with_parts_out_of_order_are_refused() {
     let rows = [Segment { kind: SegmentKind::Disk, ..segment(&mut Random::new(1), 0, Span::of_ns(0, 5)) }; 4];
     let is_read = |parts: &[(u32, usize)]| {
         let leaf = Leaf::encode(&rows, parts.iter().copied());
-        Leaf::from_bytes(leaf.bytes().clone(), <Segment as crate::timeline::reader::Row>::FAMILY).is_ok()
+        Leaf::from_bytes(leaf.bytes().clone(), <Segment as crate::timeline::row::Row>::FAMILY).is_ok()
     };
     assert!(is_read(&[(0, 0), (7, 1), (9, 3)]));
     for wrong in [&[(0, 1)][..], &[(3, 0), (3, 1)], &[(4, 0), (3, 1)], &[(0, 0), (1, 0)], &[(0, 0), (1, 4)], &[]] {

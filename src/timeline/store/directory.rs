@@ -3,7 +3,7 @@
 //! In: the parts of one line after the other, those of a line in order. Out: any of them by its number, and those of a
 //! line, in constant time. What is known of a part is in one row of a [`BitTable`]: 7 to 10 bytes, and one for a line.
 
-use super::values::{PartValue, PartValues};
+use super::part_value::{PartValue, PartValues};
 use crate::base::bit_table::BitTable;
 use crate::base::heap::HeapSize;
 use crate::base::time::Timestamp;

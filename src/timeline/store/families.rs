@@ -5,13 +5,11 @@ use super::leaves::Leaves;
 use super::marks::MarkStore;
 use super::parts::LineStore;
 use super::pool::LeafPool;
-use super::row_builders::RowBuilders;
 use crate::base::ctx::Ctx;
 use crate::base::heap::{HeapSize, MemoryPart, PartSizes};
 use crate::base::{budget, memory};
-use crate::timeline::draft::TimelineDraft;
 use crate::timeline::questions::Family;
-use crate::timeline::{Call, Counter, CpuRun, DiskRequest, PageFault, Segment, Service, StackSample};
+use crate::timeline::{Call, CpuRun, DiskRequest, PageFault, Segment, Service, StackSample};
 use std::sync::Arc;
 
 /// The sealed rows of a timeline.
@@ -39,44 +37,6 @@ pub struct RowStores {
 }
 
 impl RowStores {
-    /// The stores of the rows so far and those of a draft.
-    pub fn of(mut builders: RowBuilders, draft: TimelineDraft) -> RowStores {
-        let (threads, cpus) = (draft.threads.len(), draft.cpus.len());
-        let tids: Vec<i32> = draft.threads.iter().map(|of| of.thread.tid).collect();
-        for (thread, of) in draft.threads.into_iter().enumerate() {
-            builders.push_thread(thread, of.rows);
-        }
-        for (cpu, of) in draft.cpus.into_iter().enumerate() {
-            builders.runs.push(cpu, &of.runs);
-        }
-        builders.requests.push(0, &draft.disk);
-        builders.services.push_lines(&draft.services, |service| service.thread.index());
-        let has_faults = draft.page_faults.is_some();
-        builders.page_faults.push_lines(&draft.page_faults.unwrap_or_default(), |fault| fault.thread.index());
-        builders.marks.extend(draft.marks);
-        builders.seal_slabs();
-        let counter = |Counter { name, mut values }: Counter| {
-            let mut builder = builders.take_counter(name);
-            builder.push(&mut values);
-            builder.finish()
-        };
-        let counters = draft.counters.into_iter().map(counter).collect();
-        let pool = builders.pool;
-        let stores = RowStores {
-            segments: builders.segments.finish(threads),
-            calls: builders.calls.finish(threads),
-            samples: builders.samples.finish(threads),
-            runs: builders.runs.finish_with(cpus, |thread| Some(tids.get(thread as usize).copied().unwrap_or(0))),
-            requests: builders.requests.finish(1),
-            services: builders.services.finish(threads),
-            page_faults: has_faults.then(|| builders.page_faults.finish(threads)),
-            counters,
-            marks: builders.marks,
-            pool: None,
-        };
-        stores.kept_in(pool)
-    }
-
     /// The same, with the leaves in a pool if they have more than its bytes.
     pub fn kept_in(mut self, pool: Option<Arc<LeafPool>>) -> RowStores {
         pool.iter().for_each(|pool| self.keep_in(pool));

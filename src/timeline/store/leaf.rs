@@ -6,11 +6,13 @@
 
 use super::columns::BLOCK;
 use super::leaf_bytes::{Leaf, LeafWriter, names_lines};
-use super::values::MOST_SHOWN;
 use crate::base::time::{Span, Timestamp};
-use crate::timeline::reader::Row;
+use crate::timeline::row::Row;
 use smallvec::SmallVec;
 use std::ops::Range;
+
+/// The most values of a row that the state history shows.
+pub const MOST_SHOWN: usize = 2;
 
 /// The most numbers of a row besides its span.
 pub(super) const MOST_FIELDS: usize = 6;

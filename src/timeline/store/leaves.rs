@@ -6,9 +6,8 @@
 
 use super::directory::{LineDirectory, LinePart};
 use super::leaf_bytes::Leaf;
-use super::pool::{LeafId, LeafPool};
+use super::pool::{LeafId, LeafPool, LeafSource};
 use crate::base::heap::block;
-use crate::base::memory::MemoryError;
 use crate::timeline::questions::Family;
 use std::fmt::Debug;
 use std::ops::Deref;
@@ -28,12 +27,6 @@ pub enum Leaves {
 pub struct PooledLeaves {
     pool: Arc<LeafPool>,
     ids: Vec<LeafId>,
-}
-
-/// Leaves of a file of the user's, which are read one by one.
-pub trait LeafSource: Debug + Send + Sync {
-    /// A leaf by its number, if its bytes and rows are what was written; else the reason with which the work ends.
-    fn read(&self, leaf: u32) -> Result<Leaf, MemoryError>;
 }
 
 /// A leaf of a store that is read, and the part that was looked up last, kept by the reader.

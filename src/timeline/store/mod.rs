@@ -45,6 +45,7 @@ pub mod leaf_bytes;
 pub mod leaves;
 pub mod marks;
 pub mod nodes;
+pub mod part_value;
 pub mod parts;
 pub mod pool;
 mod rewrite;

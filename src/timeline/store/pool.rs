@@ -12,17 +12,25 @@
 //! 5 us from the system's cache.
 
 use super::leaf_bytes::Leaf;
-use super::leaves::LeafSource;
 use crate::base::allocator::return_free_memory;
-use crate::base::budget::{self, ResultsOf};
 use crate::base::ctx::{Cancel, Cancelled, Ctx, Progress};
+use crate::base::givers::GivesWay;
 use crate::base::heap::MemoryPart;
-use crate::base::memory::{self, GivesWay, Limit, MemoryError};
+use crate::base::memory_error::{MemoryError, ResultsOf};
+use crate::base::memory_limit::Limit;
 use crate::base::spill::{SpillArea, SpillFile, SpillPlace};
+use crate::base::{budget, memory};
 use crate::timeline::questions::Family;
 use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Leaves of a file of the user's, which are read one by one.
+pub trait LeafSource: Debug + Send + Sync {
+    /// A leaf by its number, if its bytes and rows are what was written; else the reason with which the work ends.
+    fn read(&self, leaf: u32) -> Result<Leaf, MemoryError>;
+}
 
 /// Bytes of leaves that stay in memory even where they are asked for.
 const LEAST: u64 = budget::least_for_leaves(1);

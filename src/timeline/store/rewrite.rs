@@ -6,11 +6,12 @@
 //! list of parts, and the leaves of neighbours where the first or last row of a part shows another value than before.
 
 use super::directory::LinePart;
-use super::leaf::StoredRow;
+use super::leaf::{MOST_SHOWN, StoredRow};
 use super::leaf_bytes::Leaf;
 use super::nodes::{LeafNode, Nodes};
+use super::part_value::PartValues;
 use super::parts::{LineStore, RowPlace};
-use super::values::{MOST_SHOWN, PartValues, of_rows, shown};
+use super::values::{of_rows, shown};
 use std::ops::Range;
 use std::sync::Arc;
 

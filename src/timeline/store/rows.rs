@@ -2,8 +2,7 @@
 //!
 //! Numbers that are mostly absent are zero then, and those of one leaf are of like size: see [`super::columns`].
 
-use super::leaf::{Extent, StoredRow};
-use super::values::MOST_SHOWN;
+use super::leaf::{Extent, MOST_SHOWN, StoredRow};
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::event::descriptor::NamedDescriptor;

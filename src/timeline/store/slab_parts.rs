@@ -6,7 +6,8 @@
 
 use super::directory::{LineDirectory, LinePart, PartsBy, in_order, moment};
 use super::leaf::StoredRow;
-use super::values::{LineSoFar, PartEnds, PartValue};
+use super::part_value::PartValue;
+use super::values::{LineSoFar, PartEnds};
 use crate::base::bit_table::BitTable;
 
 /// Numbers that a part is kept as; its line is the first.

@@ -9,8 +9,8 @@ use super::leaf::StoredRow;
 use super::leaf_bytes::{Leaf, LeafError};
 use super::leaves::{LeafHandle, Leaves};
 use super::nodes::{LeafNode, Nodes};
+use super::part_value::PartValues;
 use super::parts::LineStore;
-use super::values::PartValues;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
