@@ -1,8 +1,8 @@
 //! Opens the traces below the paths that a user names, and places them on one time line.
 //!
 //! In: arguments. Out: sources in a stable order, or the archives of MPI runs. A CTF trace is a directory with
-//! `metadata`, a session holds several, and traces of one uuid under one label (the chunks of a rotated session) are one
-//! trace. What cannot be read is left out with a notice as long as anything else can be.
+//! `metadata`, a session holds several, and traces of one uuid under one label (the chunks of a rotated session) are
+//! one trace. What cannot be read is left out with a notice as long as anything else can be.
 
 use super::argument::Argument;
 use super::beside::PendingSpans;

@@ -1,7 +1,8 @@
 //! The attrs of a recording, with the layouts of their samples: which attr a sample is of.
 //!
 //! In: the attrs. Out: the attr of a sample or of another record, by the id in it, where there are several. All attrs
-//! of a recording have that id at the same place (`perf_event.h`, PERF_SAMPLE_IDENTIFIER). Cost: a look-up for a record.
+//! of a recording have that id at the same place (`perf_event.h`, PERF_SAMPLE_IDENTIFIER). Cost: a look-up for each
+//! record.
 
 use super::attr::{Attr, FIXED, ID, IDENTIFIER, TRAILER};
 use super::sample::SampleLayout;

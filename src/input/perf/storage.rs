@@ -1,7 +1,7 @@
 //! The records of a perf.data: its files, and the runs of records of each packet.
 //!
-//! In: the files, opened and indexed (`open.rs`). Out: a walk through a packet, which is one run or several that overlap
-//! in time, with the stacks that are not in its samples. The files stay mapped; runs are a few words each.
+//! In: the files, opened and indexed (`open.rs`). Out: a walk through a packet, which is one run or several that
+//! overlap in time, with the stacks that are not in its samples. The files stay mapped; runs are a few words each.
 
 use super::chains::{Deferred, PacketKey, SampleStack, StackStore};
 use super::format::FORMAT;
