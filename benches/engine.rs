@@ -36,7 +36,7 @@ type Run<'a> = &'a dyn Fn(&Ctx);
 /// Runs of each; the median counts.
 const RUNS: usize = 15;
 
-/// Recordings whose pass is simulated have about so many chunks.
+/// Recordings whose pass is simulated have about this many chunks.
 const CHUNKS: usize = 1000;
 
 fn recordings() -> Vec<PathBuf> {
@@ -267,7 +267,7 @@ fn analyses() {
     let kernel = |ctx: &Ctx| {
         let options = Options { labels: labels.clone(), ..Options::default() };
         let (recording, _) = record(&traces, &[], &options, ctx).unwrap();
-        black_box(StateHistory::new(recording, None));
+        black_box(StateHistory::new(recording.seal(), None));
     };
     let analyses: [(&str, Run<'_>); 4] = [
         ("count", &|ctx| drop(black_box(count::count(&sources, ctx).unwrap()))),

@@ -89,7 +89,7 @@ fn recording(trace: &Trace) {
     let mut least = Ctx::new(2);
     least.budget = Some(Budget { bytes: u64::MAX, leaves: Some(0), file: SpillFile::new().map(Arc::new) });
     rows("in a file", &record(&[trace], &[], &Options::default(), &least).unwrap().0);
-    let views = (0..11).map(|_| timed(|| StateHistory::new(recording.clone(), None)));
+    let views = (0..11).map(|_| timed(|| StateHistory::new(recording.clone().seal(), None)));
     let (made, views): (Vec<_>, Vec<_>) = views.unzip();
     let Some(history) = views.first() else { return };
     let never = Cancel::default();

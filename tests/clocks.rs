@@ -94,7 +94,7 @@ fn fitted(pair: &Pair, threads: usize) -> (Vec<Source>, Vec<HostClock>, Notices)
 
 fn recording(sources: &[Source]) -> Timeline {
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    record(&traces, &[], &Options::default(), &Ctx::new(2)).unwrap().0
+    record(&traces, &[], &Options::default(), &Ctx::new(2)).unwrap().0.seal()
 }
 
 /// The path of request `i`: whose time, of which kind, how long.

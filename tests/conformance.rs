@@ -25,7 +25,7 @@ fn recording(case: &Case, folder: &Path) -> Timeline {
     let work = Ctx::new(1);
     let Ok(Opened::Traces(sources)) = open(&arguments, &work) else { panic!("{}: not readable", case.name) };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    record(&traces, &[], &Options::default(), &work).unwrap().0
+    record(&traces, &[], &Options::default(), &work).unwrap().0.seal()
 }
 
 fn word(kind: SegmentKind) -> String {

@@ -67,7 +67,7 @@ fn read(workers: usize, chunks: ChunkTarget) -> Timeline {
     let Opened::Traces(sources) = open(&arguments, &Ctx::new(1)).unwrap() else { panic!("no trace") };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     let options = Options { engine: EngineOptions { chunks, ..EngineOptions::default() }, ..Options::default() };
-    record(&traces, &[], &options, &Ctx::new(workers)).unwrap().0
+    record(&traces, &[], &options, &Ctx::new(workers)).unwrap().0.seal()
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn opened(folder: &Path, environment: &[(&str, &str)]) -> Vec<Source> {
 
 fn read(sources: &[Source]) -> Timeline {
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    record(&traces, &[], &Options::default(), &Ctx::new(1)).unwrap().0
+    record(&traces, &[], &Options::default(), &Ctx::new(1)).unwrap().0.seal()
 }
 
 const PERF: [(&str, &str); 6] = [

@@ -108,7 +108,7 @@ fn what_cannot_fit_is_refused_by_its_parts_with_the_limit_that_would_do() {
     assert!(!ask::said(&out).contains("opened traces"), "{enough}: {}", ask::said(&out));
 }
 
-/// A recording of so many executions of one task.
+/// A recording of this many executions of one task.
 fn executions(n: usize, folder: &Path) {
     let on = Rc::new(Task { vtid: 77, vpid: 77, ..Task::default() });
     let event = |name: &'static str, time: Ns| {

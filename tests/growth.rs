@@ -255,7 +255,7 @@ fn declared_tasks_take_time_and_memory_in_proportion() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// An archive with so many regions, and as many texts and call sites that name them.
+/// An archive with this many regions, and as many texts and call sites that name them.
 #[test]
 fn definitions_of_an_archive_take_time_and_memory_in_proportion() {
     let mut wrong = String::new();

@@ -98,7 +98,7 @@ fn measured(words: &[&str], path: &Path, limit: Option<u64>) -> (Output, u64, f6
     (out, most, started.elapsed().as_secs_f64())
 }
 
-/// The recordings of the corpus, each repeated to so many bytes.
+/// The recordings of the corpus, each repeated to this many bytes.
 fn long_recordings(folder: &Path, bytes: usize) -> impl Iterator<Item = PathBuf> {
     let all = [
         ("cs1-cpu-contention/tracecmd/trace.dat", repeated::trace_dat as fn(&[u8], usize) -> Vec<u8>),

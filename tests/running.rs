@@ -25,7 +25,7 @@ fn recorded(name: &str) -> Timeline {
     let traces: Vec<_> = sources.iter().map(|source| &source.trace).collect();
     let (timeline, _) = record(&traces, &[], &Options::default(), &Ctx::new(1)).unwrap();
     assert_eq!(timeline.check(), None);
-    timeline
+    timeline.seal()
 }
 
 /// The threads with a name at their end.

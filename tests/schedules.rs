@@ -36,7 +36,7 @@ fn recorded(world: &World, cuts: &[Ns]) -> Timeline {
         batch.merge(&streams);
         machine.absorb(&batch);
     }
-    machine.close(Vec::new()).0
+    machine.close(Vec::new(), Vec::new()).0.seal()
 }
 
 fn instants(recording: &Timeline, thread: ThreadId) -> Vec<Instant> {
@@ -107,7 +107,7 @@ proptest! {
         let mut batch = Batch::default();
         batch.events = events;
         machine.absorb(&batch);
-        let (recording, _) = machine.close(Vec::new());
+        let (recording, _) = machine.close(Vec::new(), Vec::new());
         let draft = TimelineDraft::of(&recording);
         for thread in draft.threads.iter().filter(|t| !t.thread.idle) {
             prop_assert!(thread.rows.segments.iter().all(|e| !e.span.is_empty()));

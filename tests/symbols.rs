@@ -38,7 +38,7 @@ impl Process {
         self.map_of(TEXT + SIZE, MAPPED, pid, path, id, link)
     }
 
-    /// Map so many bytes of a file at a time.
+    /// Map this many bytes of a file at a time.
     fn map_of(
         &mut self,
         size: u64,

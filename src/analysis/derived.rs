@@ -18,7 +18,8 @@ use crate::event::host::HostId;
 use crate::event::image::ImageChange;
 use crate::symbols::files::SymbolPaths;
 use crate::timeline::questions::Asker;
-use crate::timeline::{Mark, MarkField, SegmentKind, Thread, ThreadId, ThreadName, Timeline};
+use crate::timeline::store::marks::MarkStore;
+use crate::timeline::{DerivedField, Mark, MarkField, SegmentKind, Thread, ThreadId, ThreadName, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of programs that record: their activity is not part of the machine's work.
@@ -109,19 +110,19 @@ pub fn commands(timeline: &Timeline) -> BTreeSet<ThreadId> {
 }
 
 /// Whether a timeline has what a task is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Known {
-    /// The timeline has it.
-    Yes,
+    /// The timeline has it: its delimiting events, with those of the task.
+    Yes(MarkStore),
     /// Nothing has its name.
     No,
     /// No conversation is of it.
     Not(NoConversation),
 }
 
-/// Mark the executions of a task; loops may need call stacks.
-pub fn mark(
-    timeline: &mut Timeline,
+/// The delimiting events of a timeline, with those of the executions of a task; loops may need call stacks.
+pub fn marks(
+    timeline: &Timeline,
     task: u32,
     derived: &Derived,
     stacks: &LazyStackTables,
@@ -129,34 +130,33 @@ pub fn mark(
     notices: &mut Notices,
     ctx: &Ctx,
 ) -> Result<Known, Cancelled> {
-    let known = match derived {
+    let found = match derived {
         Derived::Iterations(waits) => {
-            return iterations::mark(timeline, task, waits, stacks, symbol_paths, ctx).map(|()| Known::Yes);
+            return iterations::marks(timeline, task, waits, stacks, symbol_paths, ctx).map(Known::Yes);
         }
         Derived::Exchanges(conversations) => {
-            let marked = conversations::mark(timeline, task, conversations, notices, ctx)?;
-            return Ok(marked.map_or_else(Known::Not, |()| Known::Yes));
+            let marked = conversations::marks(timeline, task, conversations, notices, ctx)?;
+            return Ok(marked.map_or_else(Known::Not, Known::Yes));
         }
         Derived::Call(name) => {
             let left_out = tracers(timeline);
             calls(timeline, task, name, &left_out)
         }
-        Derived::Process(name) => mark_lives(timeline, task, processes(timeline), name, notices),
-        Derived::Thread(name) => mark_lives(timeline, task, threads(timeline), &fold_digits(name), notices),
-        Derived::Named(name) => {
-            calls(timeline, task, name, &BTreeSet::new())
-                || mark_lives(timeline, task, processes(timeline), name, notices)
-        }
+        Derived::Process(name) => lives(timeline, task, processes(timeline), name, notices),
+        Derived::Thread(name) => lives(timeline, task, threads(timeline), &fold_digits(name), notices),
+        Derived::Named(name) => calls(timeline, task, name, &BTreeSet::new())
+            .or_else(|| lives(timeline, task, processes(timeline), name, notices)),
     };
-    Ok(if known { Known::Yes } else { Known::No })
+    Ok(found.map_or(Known::No, Known::Yes))
 }
 
-/// Mark the system calls of a name, of all threads except `left_out`.
-fn calls(timeline: &mut Timeline, task: u32, name: &str, left_out: &BTreeSet<ThreadId>) -> bool {
-    let Some(name) = timeline.names().find(name) else { return false };
-    let ret = timeline.intern("ret");
+/// The delimiting events with the system calls of a name, of all threads except `left_out`; `None` where there are
+/// none.
+fn calls(timeline: &Timeline, task: u32, name: &str, left_out: &BTreeSet<ThreadId>) -> Option<MarkStore> {
+    let name = timeline.names().find(name)?;
+    let ret = timeline.field_name(DerivedField::Returned);
     let mut found = false;
-    timeline.add_marks(|timeline, add| {
+    let marks = timeline.marks_with(|add| {
         let reader = timeline.reader(Asker::Tasks);
         for (id, _) in timeline.threads_by_id().filter(|(id, _)| !left_out.contains(id)) {
             let mut segments = reader.segments(id);
@@ -170,7 +170,7 @@ fn calls(timeline: &mut Timeline, task: u32, name: &str, left_out: &BTreeSet<Thr
             }
         }
     });
-    found
+    found.then_some(marks)
 }
 
 /// The part of a thread's life under one name.
@@ -277,19 +277,19 @@ fn prefer_whole(timeline: &Timeline, lives: &mut Vec<ThreadLife>) {
     lives.retain(|life| life.whole || !with_whole.contains(&trace(life)));
 }
 
-fn mark_lives(timeline: &mut Timeline, task: u32, mut lives: Lives, name: &str, notices: &mut Notices) -> bool {
-    let Some(lives) = lives.remove(name) else { return false };
+/// The delimiting events with the lives of a name; `None` where there are none.
+fn lives(timeline: &Timeline, task: u32, mut lives: Lives, name: &str, notices: &mut Notices) -> Option<MarkStore> {
+    let lives = lives.remove(name)?;
     let in_part = lives.iter().filter(|life| !life.whole).count();
     notices.add(Notice::LivesInPart, in_part as u64, String::new);
-    timeline.add_marks(|timeline, add| {
+    Some(timeline.marks_with(|add| {
         let reader = timeline.reader(Asker::Tasks);
         for ThreadLife { thread, span, .. } in lives {
             let mut segments = reader.segments(thread);
             add(boundary(timeline, &mut segments, thread, task, ExecutionEnd::Begin, span.start));
             add(boundary(timeline, &mut segments, thread, task, ExecutionEnd::End, span.end));
         }
-    });
-    true
+    }))
 }
 
 #[cfg(test)]
@@ -301,14 +301,15 @@ mod tests {
 
     fn found(builder: &mut TimelineBuilder, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
         builder.0.marks.clear();
-        let mut timeline = builder.sealed();
+        let timeline = builder.sealed();
         let (stacks, paths) = (LazyStackTables::default(), SymbolPaths::default());
         let mut notices = Notices::default();
-        let known = mark(&mut timeline, 0, &derived, &stacks, &paths, &mut notices, &Ctx::new(1)).unwrap();
+        let known = marks(&timeline, 0, &derived, &stacks, &paths, &mut notices, &Ctx::new(1)).unwrap();
+        let Known::Yes(marks) = known else { return None };
+        let timeline = timeline.delimited_by(marks);
         let all = pair(&timeline, 0, &PairingRule::default(), &mut notices);
         assert!(notices.iter().all(|(notice, _)| notice == Notice::LivesInPart));
-        (known == Known::Yes)
-            .then(|| all.iter().map(|e| (e.span.start.ns(), e.span.end.ns(), e.thread.raw() + 1)).collect())
+        Some(all.iter().map(|e| (e.span.start.ns(), e.span.end.ns(), e.thread.raw() + 1)).collect())
     }
 
     fn named(name: &str) -> Derived {

@@ -94,8 +94,8 @@ pub struct DiskWait {
 /// A shorter time without requests is that of a request on its way to the disk, or of a wake-up.
 const SHORTEST_IDLE: Ns = 2_000_000;
 
-/// A request whose completion was not recorded takes at most so many times as long as the longest other of its device,
-/// but for short ones.
+/// A request whose completion was not recorded takes at most this many times as long as the longest other of its
+/// device, but for short ones.
 const BY_FAR: Ns = 10;
 /// A request that takes no longer may be any.
 const LONG_REQUEST: Ns = 100_000_000;

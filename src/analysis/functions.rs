@@ -13,6 +13,7 @@ use crate::base::names::Names;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
+use crate::event::stack::RawStacks;
 use crate::symbols::files::SymbolPaths;
 use crate::symbols::images::Spaces;
 use crate::symbols::{AddressKind, ProcessStack, StackResolver};
@@ -79,9 +80,9 @@ pub fn called(timeline: &Timeline, begin: MarkRow) -> Option<CalledFunction> {
 pub struct FunctionNames(BTreeMap<CalledFunction, String>);
 
 impl FunctionNames {
-    /// The names of all functions that were entered. The timeline is given a stack of one address for each.
+    /// The names of all functions that were entered.
     pub fn new(
-        timeline: &mut Timeline,
+        timeline: &Timeline,
         task: u32,
         symbol_paths: &SymbolPaths,
         notices: &mut Notices,
@@ -96,11 +97,13 @@ impl FunctionNames {
                 first.entry(function).or_insert(mark.time);
             }
         }
+        // A stack of one address for each.
+        let mut entries = RawStacks::default();
         let placed: Vec<(CalledFunction, ProcessStack)> = first
             .into_iter()
             .map(|(function, time)| {
                 let CalledFunction { host, pid, address } = function;
-                let stack = timeline.intern_stack(&[address as u64]);
+                let stack = entries.intern(&[address as u64]);
                 let addresses = AddressKind::FunctionEntry;
                 let (space, code) = (spaces.at(host, pid, time), spaces.code_since(pid, time));
                 (function, ProcessStack { host, pid, space, code, stack, addresses })
@@ -108,7 +111,8 @@ impl FunctionNames {
             .collect();
         let stacks: Vec<ProcessStack> = placed.iter().map(|(_, p)| *p).collect();
         let mut names = Names::default();
-        let resolver = StackResolver::new(timeline, &spaces, symbol_paths, &cache);
+        let mut resolver = StackResolver::new(timeline, &spaces, symbol_paths, &cache);
+        resolver.stacks = &entries;
         let frames = resolver.resolve(&stacks, &mut names, notices, ctx)?;
         let name = |((function, _), frames): (&(CalledFunction, ProcessStack), &Vec<_>)| {
             let frame: Option<&crate::symbols::UserFrame> = frames.first();

@@ -18,7 +18,8 @@ use crate::symbols::files::SymbolPaths;
 use crate::symbols::{ProcessStack, StackResolver};
 use crate::timeline::questions::Asker;
 use crate::timeline::reader::{RowCursor, RowReader};
-use crate::timeline::{Call, Mark, MarkField, Segment, Thread, ThreadId, Timeline};
+use crate::timeline::store::marks::MarkStore;
+use crate::timeline::{Call, DerivedField, Mark, MarkField, Segment, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
@@ -72,15 +73,15 @@ fn call_at(calls: &mut RowCursor<'_, Call>, t: Timestamp) -> Option<Call> {
     calls.last_begun(t).filter(|call| t < call.span.end)
 }
 
-/// Mark the iterations of one task in a timeline.
-pub fn mark(
-    timeline: &mut Timeline,
+/// The delimiting events of a timeline, with those of the iterations of a task.
+pub fn marks(
+    timeline: &Timeline,
     task: u32,
     definition: &WaitIterations,
     stacks: &LazyStackTables,
     symbol_paths: &SymbolPaths,
     ctx: &Ctx,
-) -> Result<(), Cancelled> {
+) -> Result<MarkStore, Cancelled> {
     let call = timeline.names().find(&definition.call);
     let reader = timeline.reader(Asker::Tasks);
     let recorded = timeline.threads_by_id().any(|(id, _)| reader.calls(id).all().any(|c| Some(c.name) == call));
@@ -88,9 +89,9 @@ pub fn mark(
     let tables = if recorded { None } else { Some(stacks.get(timeline, symbol_paths, ctx)?) };
     let tables = tables.as_deref();
     let sites = tables.map(|tables| tables.sites(timeline, symbol_paths, ctx)).transpose()?.zip(tables);
-    let ret = timeline.intern("ret");
+    let ret = timeline.field_name(DerivedField::Returned);
     let name_of_task = definition.thread.as_deref().map(fold_digits);
-    timeline.add_marks(|timeline, add| {
+    let marks = timeline.marks_with(|add| {
         let is_name = |name: NameId| name_of_task.as_deref() == Some(&*fold_digits(timeline.names().get(name)));
         let matches = |thread: &Thread, t: Timestamp| name_of_task.is_none() || thread.name_at(t).is_some_and(is_name);
         let ever_matches = |thread: &Thread| name_of_task.is_none() || thread.names.iter().any(|own| is_name(own.name));
@@ -122,7 +123,7 @@ pub fn mark(
         }
     });
     ctx.cancel.check()?;
-    Ok(())
+    Ok(marks)
 }
 
 /// The two ends of an execution.
@@ -228,9 +229,10 @@ mod tests {
         let definition = WaitIterations { call: call.to_owned(), thread: thread.map(str::to_owned) };
         let (mut notices, symbol_paths) = (Notices::default(), SymbolPaths::default());
         builder.0.marks.clear();
-        let mut timeline = builder.sealed();
+        let timeline = builder.sealed();
         let stacks = LazyStackTables::default();
-        mark(&mut timeline, 0, &definition, &stacks, &symbol_paths, &Ctx::new(1)).unwrap();
+        let marks = marks(&timeline, 0, &definition, &stacks, &symbol_paths, &Ctx::new(1)).unwrap();
+        let timeline = timeline.delimited_by(marks);
         let found = pair(&timeline, 0, &PairingRule::default(), &mut notices);
         assert!(notices.is_empty());
         found.iter().map(|e| (e.span.start.ns(), e.span.end.ns())).collect()

@@ -250,7 +250,7 @@ fn window(moments: &[Timestamp], period: Ns) -> QuotaPhase {
     QuotaPhase { period, start: to.rem_euclid(period), width: period - gap }
 }
 
-/// True if so many moments are in the window of the phase for a reason.
+/// True if this many moments are in the window of the phase for a reason.
 fn is_no_chance(phase: &QuotaPhase, moments: usize) -> bool {
     let part = phase.width.max(JOINT) as f64 / phase.period as f64;
     let chance = moments as f64 * part.powi(i32::try_from(moments.saturating_sub(1)).unwrap_or(i32::MAX));

@@ -14,9 +14,9 @@ use crate::timeline::reader::RowReader;
 use crate::timeline::{SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 
-/// A pause begins at most so much later than its event.
+/// A pause begins at most this much later than its event.
 const PAUSES_WITHIN: Ns = 1_000_000;
-/// A signal that stops a thread was sent at most so much earlier.
+/// A signal that stops a thread was sent at most this much earlier.
 const STOPS_WITHIN: Ns = 1_000_000_000;
 
 /// A throttled thread leaves its CPU within this time, at the end of the same call of the scheduler.

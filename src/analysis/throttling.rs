@@ -30,7 +30,7 @@ const MOST: usize = 1 << 17;
 const LEAST: Ns = 500_000;
 /// Largest probability that the ends of a group's waits are in phase with its period by chance.
 const CHANCE: f64 = 0.01;
-/// A matched interval has at most so many fourths of the counted time in waits, where their phase says nothing.
+/// A matched interval has at most this many fourths of the counted time in waits, where their phase says nothing.
 const FOURTHS: Ns = 5;
 
 /// Functions of the kernel in which a thread waits, ready to run, on its way back to its program, while its control
@@ -118,7 +118,7 @@ impl Throttling {
     pub fn is_excluded(&self, id: ThreadId, thread: &Thread, wait: Span) -> bool {
         let Some(known) = self.surroundings() else { return false };
         let Some((before, after)) = known.around(wait) else { return false };
-        // At most so much of it was throttled.
+        // At most this much of it was throttled.
         let counted = |sample: u32| {
             let of_group = |group| self.open.get(&(group, sample)).copied();
             known.groups_of(thread, sample).filter_map(of_group).max().unwrap_or(0)

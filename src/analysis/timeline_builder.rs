@@ -4,6 +4,8 @@
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::host::HostId;
 use crate::event::stack::{OptionalWeight, StackOrigin};
+use crate::timeline::RecordedTimeline;
+use crate::timeline::store::row_builders::RowBuilders;
 use crate::timeline::{
     Call, CpuRun, CpuTimeline, DiskRequest, Mark, Segment, SegmentKind, StackSample, Thread, ThreadDraft, ThreadId,
     ThreadName, ThreadRows, Timeline, TimelineDraft, Waker,
@@ -35,7 +37,11 @@ impl TimelineBuilder {
 
     /// The timeline as it is so far.
     pub fn sealed(&self) -> Timeline {
-        self.0.clone().seal()
+        self.recorded().seal()
+    }
+
+    pub fn recorded(&self) -> RecordedTimeline {
+        self.0.clone().recorded(RowBuilders::default())
     }
 
     /// A segment of a thread; `waker` 0 for none.

@@ -15,7 +15,7 @@ use crate::base::time::Timestamp;
 use crate::event::stack::{RawStackId, StackOrigin};
 use crate::symbols::kernel::{KernelSymbols, is_interrupt_entry};
 use crate::timeline::questions::Asker;
-use crate::timeline::{SegmentEnd, SegmentKind, ThreadId, Timeline, WakeStack, Waker};
+use crate::timeline::{RecordedTimeline, SegmentEnd, SegmentKind, ThreadId, Timeline, WakeStack, Waker};
 use foldhash::HashMap;
 
 /// The waker according to a call chain.
@@ -68,7 +68,7 @@ fn evidence<'s>(functions: impl Iterator<Item = &'s str>) -> Evidence {
 }
 
 /// Correct the kinds of a timeline's waits where the call chains of their wake-ups show more.
-pub fn relabel(timeline: &mut Timeline, symbols: &KernelSymbols, notices: &mut Notices) {
+pub fn relabel(timeline: &mut RecordedTimeline, symbols: &KernelSymbols, notices: &mut Notices) {
     let remote = timeline.intern("woken by another CPU; the thread there was not recorded");
     let travels = timeline.intern("the wake-up came from another CPU");
     let mut known: HashMap<RawStackId, Evidence> = HashMap::default();

@@ -54,8 +54,8 @@ pub fn return_free_memory() {
 /// its signal handlers), and a step by which the heap grows meanwhile. 256 KiB beside the stack were 12 KiB too few.
 const THREAD: usize = (2 << 20) + (384 << 10);
 
-/// `Err` where there is no memory for so many threads to begin: the C library aborts the process when a thread that has
-/// begun finds none for what it keeps of it, before any code could report it.
+/// `Err` where there is no memory for this many threads to begin: the C library aborts the process when a thread that
+/// has begun finds none for what it keeps of it, before any code could report it.
 pub fn room_for_threads(number: usize) -> Result<(), TryReserveError> {
     try_reserve(&mut Vec::<u8>::new(), number.saturating_mul(THREAD))
 }

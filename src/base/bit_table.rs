@@ -48,7 +48,7 @@ fn ones(bits: usize) -> u64 {
 }
 
 impl<const N: usize> BitTable<N> {
-    /// A table without rows, whose columns have so many bits at least.
+    /// A table without rows, whose columns have this many bits at least.
     pub const fn with_reserved(reserved: [u8; N]) -> Self {
         BitTable { blocks: Vec::new(), words: Vec::new(), used: 0, open: Vec::new(), rows: 0, reserved }
     }

@@ -82,7 +82,7 @@ impl ResultsOf {
         }
     }
 
-    /// Bytes that are needed until the results are there, within a limit of so many.
+    /// Bytes that are needed until the results are there, within a limit of this many.
     fn until_then(self, limit: u64) -> u64 {
         match self {
             ResultsOf::Paths(_) | ResultsOf::Operations { executions: 1.., .. } => limit / WALKS_OF + limit / PATHS_OF,
@@ -90,7 +90,7 @@ impl ResultsOf {
         }
     }
 
-    /// The least limit that has room for so many bytes beside those.
+    /// The least limit that has room for this many bytes beside those.
     fn limit_beside(self, bytes: u64) -> u64 {
         match self {
             ResultsOf::Paths(_) | ResultsOf::Operations { executions: 1.., .. } => {
@@ -157,8 +157,8 @@ impl Budget {
     }
 }
 
-/// Bytes for open rows beside so many of buffers, at least: those of the chunks that are being joined and made leaves,
-/// and where these are small, those of threads and of one slab. Small recordings have no more rows than that.
+/// Bytes for open rows beside this many of buffers, at least: those of the chunks that are being joined and made
+/// leaves, and where these are small, those of threads and of one slab. Small recordings have no more rows than that.
 fn least_for_rows(buffers: u64) -> u64 {
     (buffers / 2).max(buffers.min(LEAST_ROWS))
 }
@@ -173,7 +173,7 @@ fn whole(bytes: u64) -> u64 {
     bytes.div_ceil(1 << 20) << 20
 }
 
-/// The limit that has room for so many bytes.
+/// The limit that has room for this many bytes.
 fn limit_for(limit: Limit, needed: u64) -> u64 {
     match limit {
         Limit::Asked(_) | Limit::Free(_) => whole(needed),
@@ -218,7 +218,7 @@ pub fn check_results(
 }
 
 /// Bytes for leaves of rows, once the pass has ended, beside what else is held and the results of the executions that
-/// so many events may delimit. Half is for stacks over time, their tables, and what is made of both.
+/// this many events may delimit. Half is for stacks over time, their tables, and what is made of both.
 pub fn rows_beside_results(limit: Limit, others: u64, marks: usize) -> u64 {
     let results = ResultsOf::Executions(marks / 2).bytes();
     limit.bytes().saturating_sub(others).saturating_sub(results) / 2

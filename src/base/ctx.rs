@@ -99,7 +99,7 @@ impl Progress {
         self.done.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// The same items, each of which is a unit that is done.
+    /// The items as they are, each of which is a unit that is done.
     pub fn follow<I: Iterator>(&self, items: I) -> impl Iterator<Item = I::Item> + use<'_, I> {
         let mut unsaid = UnsaidSteps { progress: self, steps: 0 };
         items.inspect(move |_| unsaid.step())

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// What holds memory that can give way while the work goes on.
 pub trait GivesWay: fmt::Debug + Send + Sync {
-    /// Give so many bytes back, or as many as there are; returns how many.
+    /// Give this many bytes back, or as many as there are; returns how many.
     fn give_way(&self, bytes: u64) -> u64;
 }
 
@@ -22,7 +22,7 @@ impl Givers {
         all.push(giver);
     }
 
-    /// Ask for so many bytes, the oldest first.
+    /// Ask for this many bytes, the oldest first.
     pub fn ask(&self, bytes: u64) {
         let all: Vec<_> =
             self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();

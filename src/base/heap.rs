@@ -111,7 +111,7 @@ pub struct PartSizes {
 }
 
 impl PartSizes {
-    /// A part holds so many bytes.
+    /// A part holds this many bytes.
     pub fn hold(&self, part: MemoryPart, bytes: usize) {
         let at = part as usize;
         if let (Some(most), Some(given), Some(then)) = (self.most.get(at), self.given.get(at), self.given_then.get(at))
@@ -121,7 +121,7 @@ impl PartSizes {
         }
     }
 
-    /// The budget gives a part so many bytes from now on.
+    /// The budget gives a part this many bytes from now on.
     pub fn give(&self, part: MemoryPart, bytes: u64) {
         if let Some(given) = self.given.get(part as usize) {
             given.store(bytes, Ordering::Relaxed);

@@ -25,11 +25,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 pub const LARGE: usize = 256 << 10;
 /// Blocks in the file, at most.
 const MOST: usize = 4096;
-/// Blocks begin at multiples of so many bytes, in memory as in the file: a page, on all machines.
+/// Blocks begin at multiples of this many bytes, in memory as in the file: a page, on all machines.
 const PAGE: usize = 64 << 10;
 
-/// A new block begins at the next multiple of so many bytes in the file, so that it can grow; what is between takes no
-/// space on a disk.
+/// A new block begins at the next multiple of this many bytes in the file, so that it can grow; what is between takes
+/// no space on a disk.
 const APART: usize = 1 << 30;
 /// Places after this one are not taken while there are others: files have a largest size.
 const FARTHEST: usize = 1 << 40;
@@ -69,13 +69,13 @@ struct BlockTable {
     bytes: u64,
 }
 
-/// Whole pages for so many bytes.
+/// Whole pages for this many bytes.
 fn whole(bytes: usize) -> usize {
     bytes.div_ceil(PAGE).saturating_mul(PAGE)
 }
 
 impl BlockTable {
-    /// A gap for so many bytes in the file: where a block is to be among the others, and its place.
+    /// A gap for this many bytes in the file: where a block is to be among the others, and its place.
     fn gap(&self, count: usize, bytes: usize) -> (usize, usize) {
         let last = self.all.get(..count).and_then(|used| used.last());
         let behind = last.map_or(0, |last| (last.at + last.bytes).next_multiple_of(APART));
@@ -106,15 +106,15 @@ impl LargeBlocks {
         }
     }
 
-    /// At most so many bytes are in memory from now on, others in a file without a name. Nothing changes where the file
-    /// system cannot take places back: they would hold old bytes when they are used again, and fill the disk.
+    /// At most this many bytes are in memory from now on, others in a file without a name. Nothing changes where the
+    /// file system cannot take places back: they would hold old bytes when they are used again, and fill the disk.
     pub fn keep_in(&self, file: File, room: u64) {
         if punch(&file, 0, PAGE).is_ok() && self.file.set(file).is_ok() {
             self.room.store(room, Ordering::Relaxed);
         }
     }
 
-    /// The process may still take so many bytes: a block that is larger goes to the file, where there is one.
+    /// The process may still take this many bytes: a block that is larger goes to the file, where there is one.
     pub fn leave(&self, bytes: u64) {
         self.left.store(bytes, Ordering::Relaxed);
     }
@@ -164,7 +164,7 @@ impl LargeBlocks {
         Some(block)
     }
 
-    /// A block of so many bytes in the file, all zero; null where it is to be in memory.
+    /// A block of this many bytes in the file, all zero; null where it is to be in memory.
     #[cfg(target_os = "linux")]
     fn in_file(&self, bytes: usize) -> *mut u8 {
         use std::os::fd::AsRawFd;
@@ -254,7 +254,7 @@ impl LargeBlocks {
         true
     }
 
-    /// True where so many more bytes are beyond the part of memory, or more than is left of all of it.
+    /// True where this many more bytes are beyond the part of memory, or more than is left of all of it.
     fn is_beyond(&self, bytes: usize) -> bool {
         let [held, room, left] = [&self.held, &self.room, &self.left].map(|bytes| bytes.load(Ordering::Relaxed));
         held.saturating_add(bytes as u64) > room || bytes as u64 > left

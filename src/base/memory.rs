@@ -100,7 +100,7 @@ fn left(most: u64, held: impl Fn() -> Option<u64>, givers: &Givers) -> Option<u6
     })
 }
 
-/// Until the next look, where so many bytes are left.
+/// Until the next look, where this many bytes are left.
 fn pause(left: u64) -> Duration {
     Duration::from_micros(left / FASTEST).clamp(PAUSES.0, PAUSES.1)
 }

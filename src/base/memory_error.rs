@@ -10,7 +10,7 @@ use super::spill::SpillError;
 pub enum ResultsOf {
     /// So many executions, which are compared.
     Executions(usize),
-    /// The paths of so many executions, with the threads on them: of what delayed them nothing is known yet.
+    /// The paths of this many executions, with the threads on them: of what delayed them nothing is known yet.
     Paths(usize),
     /// Executions with the threads that delayed them.
     HeldUp {
@@ -21,11 +21,11 @@ pub enum ResultsOf {
     },
     /// The operations of all threads, and executions with the threads that delayed them.
     Operations {
-        /// Executions, at least so many.
+        /// Executions, at least this many.
         executions: usize,
         /// Threads with operations.
         threads: usize,
-        /// At most so many.
+        /// At most this many.
         operations: usize,
         /// Those of threads with few of them, whose lists are no large blocks.
         in_short_lists: usize,

@@ -152,7 +152,7 @@ struct RankRange {
 }
 
 impl RankRange {
-    /// The parts have so many bits.
+    /// The parts have this many bits.
     fn bits(&self) -> u32 {
         (u64::BITS - self.most.abs_diff(self.least).leading_zeros()).saturating_sub(DIGIT)
     }

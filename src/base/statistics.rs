@@ -184,7 +184,7 @@ pub fn nearest_rank(sorted: &[i64], percent: f64) -> Option<i64> {
     sorted.get(nearest_rank_of(sorted.len(), percent)).copied()
 }
 
-/// The position of the `percent`th percentile by nearest rank in an ascending list of so many; 0 in an empty one.
+/// The position of the `percent`th percentile by nearest rank in an ascending list of this many; 0 in an empty one.
 pub fn nearest_rank_of(count: usize, percent: f64) -> usize {
     // The small term undoes what the product of an inexact percentage (99.9) may have added.
     let rank = (percent * count as f64 / 100.0 - 1e-9).ceil().max(1.0) as usize;

@@ -53,7 +53,7 @@ pub(super) struct CommonFunction {
     pub(super) context: ContextId,
 }
 
-/// True if `part` is at least so many percent of `whole`.
+/// True if `part` is at least this many percent of `whole`.
 fn is_share(part: i128, percent: i128, whole: i128) -> bool {
     part * 100 >= whole * percent
 }

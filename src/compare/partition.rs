@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 const MOST_SPLITS: usize = 8;
 /// Percent of the known part of its parent's difference that a child must have to represent it.
 const COVERS: i128 = 80;
-/// Unknown stacks represent a part themselves if they have more than so many times its known time.
+/// Unknown stacks represent a part themselves if they have more than this many times its known time.
 const MOSTLY_UNKNOWN: i128 = 3;
 /// A rest of a wait smaller than the wait divided by this is merged into it.
 const STRAY: i128 = 5;

@@ -60,7 +60,7 @@ pub struct RankComparison {
     pub iterations: Vec<IterationRow>,
 }
 
-/// At most so many rows of iterations.
+/// At most this many rows of iterations.
 const ROWS: i64 = 10;
 
 /// The number of an iteration, by [`Metric::Field`].

@@ -142,7 +142,7 @@ fn mean_duration(model: &Model, of: &[ExecutionId]) -> f64 {
     of.iter().map(|e| model.executions.duration(e.index()) as f64).sum::<f64>() / of.len().max(1) as f64
 }
 
-/// True if the slow executions take no longer than the quartiles of all predict for so many.
+/// True if the slow executions take no longer than the quartiles of all predict for this many.
 fn within_tail(groups: &GroupPair<'_>, all: &[i64]) -> bool {
     let at = |p: f64| nearest_rank(all, p).map_or(0.0, |v| (v.max(1) as f64).ln());
     let (low, middle, high) = (at(25.0), at(50.0), at(75.0));

@@ -149,7 +149,7 @@ fn rank(by: &Culprit) -> String {
 /// Executions in a group below which no share is printed.
 const FEWEST: usize = 5;
 
-/// A part of more than so many times the difference has no share: the groups are alike, and others take it back.
+/// A part of more than this many times the difference has no share: the groups are alike, and others take it back.
 const LARGEST_SHARE: f64 = 10.0;
 
 /// A share of the difference of groups of these sizes, `82%`, where it is a figure for people: the groups are large

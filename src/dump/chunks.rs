@@ -44,7 +44,7 @@ impl Default for Sizes {
 /// Limit of a chunk's text, whatever its predicted size.
 const MOST_TEXT: usize = 64 << 20;
 
-/// The check whether times are in range covers so many cycles ahead.
+/// The check whether times are in range covers this many cycles ahead.
 const AHEAD: u64 = 1 << 32;
 
 /// Packets that one worker steps over at a time.
@@ -99,8 +99,8 @@ pub(super) fn write(
     }
 }
 
-/// The packets of the next window: about so many bytes from the positions on, those that begin first. True if no others
-/// are left.
+/// The packets of the next window: about this many bytes from the positions on, those that begin first. True if no
+/// others are left.
 fn window(streams: &[Stream<'_>], positions: &[StreamPosition], bytes: u64) -> (Vec<Range<usize>>, bool) {
     let mut ranges: Vec<Range<usize>> = positions.iter().map(|resume| resume.packet..resume.packet).collect();
     let packet = |rank: usize, number: usize| streams.get(rank)?.packet(number);

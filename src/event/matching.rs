@@ -94,7 +94,7 @@ pub(super) fn messages(locations: &mut [LocationRun], ctx: &Ctx) -> Result<Match
     Ok(matched)
 }
 
-/// After so many receivers the memory of their halves is given back: messages are in one list, which cannot use it.
+/// After this many receivers the memory of their halves is given back: messages are in one list, which cannot use it.
 const RECEIVERS: usize = 64;
 
 fn message(sender: u32, send: &MessageHalf, receiver: u32, receive: &MessageHalf) -> Message {

@@ -50,7 +50,7 @@ pub struct ContributionRows {
 }
 
 impl ContributionRows {
-    /// Without rows, with room for so many and for all of their contributions.
+    /// Without rows, with room for this many and for all of their contributions.
     pub fn with_capacity(rows: usize, contributions: usize) -> ContributionRows {
         ContributionRows { all: Vec::with_capacity(contributions), ends: Vec::with_capacity(rows) }
     }

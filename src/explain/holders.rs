@@ -55,7 +55,7 @@ pub fn add_up(start: Timestamp, own: &[NodeTime], spent_by: &[HopId]) -> Vec<Hel
 const SAMPLED: usize = 100_000;
 
 impl Contributions {
-    /// None yet, of these executions, with room for so many.
+    /// None yet, of these executions, with room for this many.
     pub fn new(
         timeline: &Timeline,
         leaders: &Leaders,

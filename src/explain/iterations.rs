@@ -38,7 +38,7 @@ use std::sync::Arc;
 /// The task of all ranks' iterations, whatever they consist of.
 pub const ITERATION: &str = "iteration";
 
-/// Waits are followed over so many ranks: a delay from farther away ends at the last of them.
+/// Waits are followed over this many ranks: a delay from farther away ends at the last of them.
 const FARTHEST: usize = 16;
 
 /// Names of the tasks that a run has: all iterations together, and each pattern that is some rank's iteration.

@@ -26,7 +26,7 @@ pub struct InputFormat {
     pub(super) temporary_files: usize,
     /// The program that writes it, where a trace does not say it itself.
     pub recorder: TraceRecorder,
-    /// True for a class that a trace of so many classes declares whether or not it has records.
+    /// True for a class that a trace of this many classes declares whether or not it has records.
     pub declares_unrecorded: fn(&Class, usize) -> bool,
     /// True where call stacks are records of their own.
     pub stacks_are_records: bool,

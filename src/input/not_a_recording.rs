@@ -44,7 +44,7 @@ pub(super) fn for_file(path: &Path) -> Unreadable {
     }
 }
 
-/// The same by the file's first bytes.
+/// The reason, by the file's first bytes, why a file is not a recording.
 fn by_content(path: &Path, begin: &[u8]) -> NotARecording {
     if path.file_name().is_some_and(|name| name == "metadata") {
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -11,14 +11,15 @@ use crate::kernel::threads::ThreadInstance;
 use crate::model::profile::is_clock;
 use crate::timeline::store::parts::RowPlace;
 use crate::timeline::{
-    CpuTimeline, DiskRequest, Segment, SegmentKind, StackSample, ThreadDraft, ThreadName, ThreadRows, Timeline,
+    CpuTimeline, DiskRequest, HostCoverage, RecordedTimeline, Segment, SegmentKind, StackSample, ThreadDraft,
+    ThreadName, ThreadRows,
 };
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
 impl Machine {
     /// Seal the timeline: all open states end with the last event, first names hold from the beginning of life.
-    pub fn close(mut self, lossy: Vec<Span>) -> (Timeline, Notices) {
+    pub fn close(mut self, lossy: Vec<Span>, covered: Vec<HostCoverage>) -> (RecordedTimeline, Notices) {
         let end = self.end.max(self.start());
         self.seal_slabs();
         self.take_back_rows();
@@ -81,11 +82,18 @@ impl Machine {
         if let Some(faults) = &mut out.page_faults {
             faults.sort_unstable();
         }
-        out.tables.lossy.extend(lossy);
+        out.tables.lossy = union(out.tables.lossy.into_iter().chain(lossy).collect());
+        out.tables.covered = covered;
+        out.tables.traces = self.origins;
         out.tables.span = Span::new(self.start.unwrap_or_default(), end);
-        let mut timeline = out.seal_with(self.sealed);
-        timeline.change_late(&self.late_changes, &self.reasons);
-        late_requests.apply(&mut timeline.rows.requests, until);
+        let mut timeline = out.recorded(self.sealed);
+        // Segments and requests that moved to the store before their cause or their end was known.
+        let (changes, reasons) = (&self.late_changes, &self.reasons);
+        let places: Vec<RowPlace> = changes.iter().map(|change| change.place).collect();
+        timeline.rewrite_segments(&places, |at, segment| {
+            changes.get(at).into_iter().for_each(|change| change.change.apply(segment, reasons));
+        });
+        timeline.rewrite_requests(|requests| late_requests.apply(requests, until));
         (timeline, self.notices)
     }
 
@@ -249,4 +257,17 @@ fn segments_by_events(rows: &ThreadRows, reason: NameId) -> Vec<Segment> {
         put(at, segment.span.end, Some(*segment));
     }
     segments
+}
+
+/// Sorted spans that do not touch.
+fn union(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_unstable();
+    let mut joined: Vec<Span> = Vec::new();
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+            _ => joined.push(span),
+        }
+    }
+    joined
 }

@@ -54,7 +54,7 @@ pub(super) enum Due {
     Stack(RawStackId),
     /// The call chain that was recorded with the wake-up that follows.
     WakeChain(RawStackId),
-    /// One of the moments at which rows may be sealed; the worker has made rows of so many events since the last one.
+    /// One of the moments at which rows may be sealed; the worker has made rows of this many events since the last one.
     Seal {
         events: u32,
     },

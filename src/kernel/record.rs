@@ -1,4 +1,4 @@
-//! The kernel pass: traces in, a sealed timeline out.
+//! The kernel pass: traces in, a timeline out, which steps may complete before it is sealed.
 //!
 //! An [`Analysis`] whose partial is a batch of typed events (read, bound, sorted and merged over the streams by the
 //! workers; many workers step through what their chunks decide, `prepare`) and whose merge steps the machine through
@@ -29,7 +29,7 @@ use crate::reading::packet_times::PacketTimes;
 use crate::reading::sources::BoundTraces;
 use crate::timeline::store::pool::LeafPool;
 use crate::timeline::store::row_builders::{OpenSlabs, SealedSlabs};
-use crate::timeline::{HostCoverage, Timeline};
+use crate::timeline::{HostCoverage, RecordedTimeline};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,7 +63,7 @@ pub enum RowsBy {
     Machine,
 }
 
-/// From so many workers on the machine is their limit: its steps are a quarter of the work.
+/// From this many workers on the machine is their limit: its steps are a quarter of the work.
 const MANY_WORKERS: usize = 4;
 
 impl Default for Options {
@@ -216,7 +216,7 @@ pub fn record(
     tasks: &[TaskDefinition],
     options: &Options,
     ctx: &Ctx,
-) -> Result<(Timeline, Notices), Cancelled> {
+) -> Result<(RecordedTimeline, Notices), Cancelled> {
     let (traces, left_out) = traces.split_at(traces.len().min(1 << 16));
     let mut notices = Notices::default();
     notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());
@@ -255,7 +255,6 @@ pub fn record(
     }
     machine.expect_pairs(tasks.len(), options.pairs.iter().map(|pair| pair.name.as_str()));
     sources.may_hold_copies(traces).into_iter().for_each(|trace| machine.expect_copies(trace));
-    let origins = sources.origins.clone();
     let prepare = PrepareOptions { has_pairs: !options.pairs.is_empty(), seal_moments: machine.seal_moments };
     let prepare = by_workers.then_some(prepare);
     let pass = KernelPass { sources, options, events: &ctx.progress.events, prepare, slabs: Mutex::default() };
@@ -268,13 +267,10 @@ pub fn record(
     drop(pass);
     // That of the buffers, which are of no use to leaves and results.
     return_free_memory();
-    let (mut timeline, found) = machine.close(lossy);
-    timeline.questions.clone_from(&ctx.questions);
+    let (mut timeline, found) = machine.close(lossy, coverage(&covered));
+    timeline.count_questions(ctx.questions.clone());
     timeline.leave_room_for_results(pool.as_ref(), ctx);
     timeline.hold(&ctx.progress.parts);
-    timeline.tables.lossy = union(timeline.tables.lossy);
-    timeline.tables.traces = origins;
-    timeline.tables.covered = coverage(&covered);
     notices.merge(&found);
     Ok((timeline, notices))
 }
@@ -304,17 +300,4 @@ fn coverage(cpus: &BTreeMap<(HostId, Option<u32>), Span>) -> Vec<HostCoverage> {
         hosts.entry(*host).and_modify(|all| *all = all.clip(*span)).or_insert(*span);
     }
     hosts.into_iter().map(|(host, span)| HostCoverage { host, span }).collect()
-}
-
-/// Sorted spans that do not touch.
-fn union(mut spans: Vec<Span>) -> Vec<Span> {
-    spans.sort_unstable();
-    let mut joined: Vec<Span> = Vec::new();
-    for span in spans {
-        match joined.last_mut() {
-            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
-            _ => joined.push(span),
-        }
-    }
-    joined
 }

@@ -248,7 +248,7 @@ impl Requests {
         self.open.contains_key(&key(host, request))
     }
 
-    /// True if so many events will not fill the table.
+    /// True if this many events will not fill the table.
     pub fn has_room(&self, events: usize) -> bool {
         self.open.len() + events < self.bounds.open
     }

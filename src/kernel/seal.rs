@@ -15,7 +15,6 @@
 //! before it goes on: that takes the time of its own thread, and changes no leaf.
 
 use super::machine::Machine;
-use super::reasons::Reasons;
 use super::sealed_rows::{
     KEPT, LateChange, NEAR, NumberedSlabs, SealMoments, SegmentChange, SegmentNumber, clear, move_first, move_lines,
     shrink,
@@ -27,12 +26,12 @@ use crate::timeline::store::builder::OpenBytes;
 use crate::timeline::store::parts::RowPlace;
 use crate::timeline::store::pool::LeafPool;
 use crate::timeline::store::row_builders::{OpenSlabs, RowBuilders, SealedSlabs};
-use crate::timeline::{ThreadId, ThreadRows, Timeline};
+use crate::timeline::{ThreadId, ThreadRows};
 use std::sync::Arc;
 
 /// Events for each thread between two slabs.
 const PER_THREAD: usize = 4;
-/// A family of which few events make rows waits until it has a row for each so many of the least events between two
+/// A family of which few events make rows waits until it has a row for each this many of the least events between two
 /// slabs (1,024, half a leaf): else each slab would have a leaf for a few rows of it.
 const LEAST_PART: usize = 8;
 
@@ -123,8 +122,8 @@ impl Machine {
         self.slabs.most_outside + self.sealed.open_bytes().all
     }
 
-    /// Rows that are in no leaf have so many bytes at most, unless those of threads and of one slab have more; `None`:
-    /// any.
+    /// Rows that are in no leaf have this many bytes at most, unless those of threads and of one slab have more;
+    /// `None`: any.
     pub(super) fn bound_open_rows(&mut self, bytes: Option<u64>) {
         self.slabs.room = bytes;
     }
@@ -257,16 +256,6 @@ impl Machine {
                 self.late_changes.push(LateChange { place, change });
             }
         }
-    }
-}
-
-impl Timeline {
-    /// Make the changes of segments that were sealed before their cause was known.
-    pub(super) fn change_late(&mut self, changes: &[LateChange], reasons: &Reasons) {
-        let places: Vec<RowPlace> = changes.iter().map(|change| change.place).collect();
-        self.rows.segments.rewrite(&places, |at, segment| {
-            changes.get(at).into_iter().for_each(|change| change.change.apply(segment, reasons));
-        });
     }
 }
 

@@ -101,7 +101,7 @@ fn push(batch: &mut Batch, time: i64, cpu: u16, kind: Kind) {
 }
 
 fn rows(machine: Machine) -> TimelineDraft {
-    let (timeline, _) = machine.close(Vec::new());
+    let (timeline, _) = machine.close(Vec::new(), Vec::new());
     assert_eq!(timeline.check(), None);
     TimelineDraft::of(&timeline)
 }
@@ -129,7 +129,7 @@ proptest! {
     }
 }
 
-/// A thread runs, and so many batches follow of which each has the events that `add` makes of the numbers of one.
+/// A thread runs, and this many batches follow of which each has the events that `add` makes of the numbers of one.
 fn follow(machine: &mut Machine, batches: i64, add: impl Fn(&mut Batch, i64)) -> usize {
     const EACH: i64 = 5_000;
     let mut most = 0;

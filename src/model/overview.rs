@@ -104,7 +104,7 @@ impl RecordingOverview {
     }
 }
 
-/// The border before cell `at` of a span in so many cells.
+/// The border before cell `at` of a span in this many cells.
 pub fn cut(span: Span, cells: usize, at: usize) -> Timestamp {
     let part = i128::from(span.len()) * at.min(cells) as i128 / cells.max(1) as i128;
     span.start.saturating_add(part as i64)

@@ -1,8 +1,8 @@
 //! What a model says of itself where its executions are the samples of a profiler.
 //!
-//! A sample counts for so much of an event: nanoseconds of a clock, else cycles, misses, faults. Its execution lasts as
-//! long as that, on the thread that it hit; sums over samples are CPU time, or counts of the event. Of the time between
-//! two samples a profile says nothing.
+//! A sample counts for an amount of an event: nanoseconds of a clock, else cycles, misses, faults. Its execution lasts
+//! as long as that, on the thread that it hit; sums over samples are CPU time, or counts of the event. Of the time
+//! between two samples a profile says nothing.
 
 use crate::base::figure;
 

@@ -21,7 +21,7 @@ pub struct CausedDelay {
     pub excess_ns: Ns,
     /// Times its reference; of what usually does not happen, times a microsecond.
     pub factor: f64,
-    /// It usually does not happen: there is nothing of which it is so many times.
+    /// It usually does not happen: there is nothing of which it is this many times.
     pub is_new: bool,
     /// Executions that it delayed.
     pub executions: Vec<u32>,

@@ -43,7 +43,7 @@ struct SchemaTraces {
     bytes: u64,
 }
 
-/// Bytes of a chunk whose events take so many.
+/// Bytes of a chunk whose events take this many.
 fn within(density: EventDensity, share: u64) -> u64 {
     (density.encoded(share) / (LARGER_BY + 1) * LARGER_BY).max(LEAST_CHUNK)
 }

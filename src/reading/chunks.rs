@@ -23,12 +23,12 @@ use std::ops::Range;
 pub enum ChunkTarget {
     /// A cut at the begin of every packet.
     Packet,
-    /// About so many bytes.
+    /// About this many bytes.
     Bytes(u64),
     /// By the size of the trace and the number of workers.
     #[default]
     Balanced,
-    /// By the size of the trace and the number of workers, with at most about so many bytes.
+    /// By the size of the trace and the number of workers, with at most about this many bytes.
     Within(u64),
     /// One chunk: for tests alone.
     #[cfg_attr(program, allow(dead_code))]
@@ -84,7 +84,7 @@ fn cuts_of(traces: &[&Trace], times: &PacketTimes, target: ChunkTarget, workers:
     }
 }
 
-/// Bytes of the next chunk where so many are left: ever smaller, so that all workers end at about the same time.
+/// Bytes of the next chunk where this many are left: ever smaller, so that all workers end at about the same time.
 /// Bounded, because memory holds the chunks that are being read.
 pub(super) fn balanced(left: u64, most: u64, workers: usize) -> u64 {
     (left / (CHUNKS_PER_SHARE * workers.max(1) as u64)).clamp(LEAST, MOST).min(most)

@@ -62,7 +62,7 @@ pub(super) enum Shape {
     FunctionEntry,
     FunctionExit,
     Sample(StackOrigin),
-    /// A profiler's sample of the running thread: so much of an event, with a call stack.
+    /// A profiler's sample of the running thread: an amount of an event, with a call stack.
     Tick,
     Latency,
     Work(WorkStep),

@@ -64,7 +64,7 @@ fn events_of(bound: &BoundTraces, traces: &[&Trace], place: PacketPlace) -> Opti
     Some(PacketEvents { events, between: (1..PARTS).map_while(time).collect() })
 }
 
-/// The packets that are open at a time have so many times the bytes of a chunk, from which on they are crowded.
+/// The packets that are open at a time have this many times the bytes of a chunk, from which on they are crowded.
 const CROWDED: u64 = 4;
 
 /// Events between two looks at the clock.

@@ -168,8 +168,8 @@ pub(super) fn most_open(packets: &[TimedPacket]) -> u64 {
     most
 }
 
-/// The times to cut at. `size` says how large a chunk should be where so many bytes are left; 0: there is a cut at each
-/// begin of a packet and no other.
+/// The times to cut at. `size` says how large a chunk should be where this many bytes are left; 0: there is a cut at
+/// each begin of a packet and no other.
 pub(super) fn cuts(packets: &[TimedPacket], size: impl Fn(u64) -> u64) -> Vec<Timestamp> {
     let edges = edges(packets);
     let left = packets.iter().map(|packet| packet.bytes).sum();

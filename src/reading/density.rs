@@ -15,17 +15,17 @@ impl EventDensity {
         EventDensity((events * size_of::<Event>() as u64 * 1280 / bytes.max(1)).clamp(64, EventDensity::DENSEST.0))
     }
 
-    /// Bytes of the events in so many bytes of trace.
+    /// Bytes of the events in this many bytes of trace.
     pub fn decoded(self, bytes: u64) -> u64 {
         bytes.saturating_mul(self.0) >> 10
     }
 
-    /// Events in so many bytes of trace, at most.
+    /// Events in this many bytes of trace, at most.
     pub fn events(self, bytes: u64) -> usize {
         self.decoded(bytes) as usize / size_of::<Event>()
     }
 
-    /// Bytes of trace whose events take so many.
+    /// Bytes of trace whose events take this many.
     pub fn encoded(self, bytes: u64) -> u64 {
         (bytes << 10) / self.0
     }

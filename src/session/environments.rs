@@ -8,11 +8,11 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
 use crate::input::{Source, Trace};
 use crate::model::environment::{Environment, EnvironmentClocks, PlacedEnvironment};
-use crate::timeline::Timeline;
+use crate::timeline::RecordedTimeline;
 use std::sync::Arc;
 
 /// Give each host of a timeline its environment.
-pub(super) fn place(sources: &[Source], timeline: &mut Timeline, notices: &mut Notices) {
+pub(super) fn place(sources: &[Source], timeline: &mut RecordedTimeline, notices: &mut Notices) {
     let mut known: Vec<&Arc<Environment>> = Vec::new();
     for environment in sources.iter().filter_map(|source| source.environment.as_ref()) {
         if !known.iter().any(|other| Arc::ptr_eq(other, environment)) {

@@ -2,10 +2,11 @@
 
 use super::UsageError;
 use crate::analysis::conversations::NoConversation;
+use crate::analysis::derived::{self, Known};
 use crate::analysis::executions::PairingRule;
 use crate::analysis::functions::{self, FunctionNames};
+use crate::analysis::processes;
 use crate::analysis::stack_tables::LazyStackTables;
-use crate::analysis::{derived, processes};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::event::task::{Pairing, TaskDefinition};
@@ -101,7 +102,10 @@ impl KernelPass {
         let at = self.tasks.len();
         let mut notices = Notices::default();
         if let Pairing::Derived(derived) = &task.pairing {
-            derived::mark(&mut self.timeline, at as u32, derived, &self.stacks, places, &mut notices, ctx)?;
+            let found = derived::marks(&self.timeline, at as u32, derived, &self.stacks, places, &mut notices, ctx)?;
+            if let Known::Yes(marks) = found {
+                self.timeline = std::mem::take(&mut self.timeline).delimited_by(marks);
+            }
         }
         self.of_tasks.push(notices);
         self.tasks.push(task);

@@ -84,10 +84,7 @@ impl Traces {
         };
         let (mut timeline, mut notices) = record(&[&source.trace], &[], &options, ctx)?;
         notices.merge(&source.trace.notices());
-        if let Some(ids) = source.trace.code().build_ids {
-            symbols::images::add_build_ids(&mut timeline, 0, ids);
-        }
-        symbols::images::add_mapped(&mut timeline, 0, source.trace.code().mapped_files);
+        symbols::images::add_files(&mut timeline, 0, &source.trace.code());
         let trace = super::about::about_one(source);
         let request = ProfileRequest { task: task.clone(), trace, places: places.clone() };
         let label = &source.label;

@@ -25,7 +25,7 @@ use crate::saved::states::{self, HistoryFile, HistoryFileError, LeafChecks, Stat
 use crate::symbols::cache::SymbolCache;
 use crate::symbols::files::SymbolPaths;
 use crate::symbols::kept;
-use crate::timeline::Timeline;
+use crate::timeline::{RecordedTimeline, Timeline};
 use std::sync::Arc;
 
 /// See the module.
@@ -80,7 +80,7 @@ impl Reopened {
     }
 
     /// The states, with the events of some tasks in this order.
-    pub fn record(&self, tasks: &[TaskDefinition]) -> Result<(Timeline, Notices), UsageError> {
+    pub fn record(&self, tasks: &[TaskDefinition]) -> Result<(RecordedTimeline, Notices), UsageError> {
         let mut positions = vec![Vec::new(); self.marked.len()];
         for (position, task) in (0_u32..).zip(tasks) {
             if matches!(task.pairing, Pairing::Derived(_)) {
@@ -92,7 +92,7 @@ impl Reopened {
                 None => return Err(self.refuse_task(task)),
             }
         }
-        let mut timeline = self.timeline.clone();
+        let mut timeline = RecordedTimeline::new(self.timeline.clone());
         let is_same = |(at, positions): (u32, &Vec<u32>)| *positions == [at];
         if !(0_u32..).zip(&positions).all(is_same) {
             timeline.renumber_tasks(&positions);

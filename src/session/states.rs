@@ -22,7 +22,7 @@ impl Traces {
         }
         self.fit_clocks(ctx)?;
         let (timeline, notices) = self.record(&[], ctx)?;
-        Ok(RecordedHistory::new(timeline, None, notices))
+        Ok(RecordedHistory::new(timeline.seal(), None, notices))
     }
     /// How large the store of the states is, with the events of the tasks that are tried where none is named.
     pub fn stored(&mut self, ctx: &Ctx) -> anyhow::Result<StoredRows> {

@@ -32,7 +32,7 @@ use crate::reading::tasks;
 use crate::saved::executions::Writer;
 use crate::symbols;
 use crate::symbols::files::SymbolPaths;
-use crate::timeline::Timeline;
+use crate::timeline::RecordedTimeline;
 use etcetera::BaseStrategy;
 use std::cell::RefCell;
 use std::path::Path;
@@ -167,7 +167,7 @@ impl Traces {
     }
 
     /// The kernel pass, with marks for some tasks.
-    pub fn record(&self, tasks: &[TaskDefinition], ctx: &Ctx) -> anyhow::Result<(Timeline, Notices)> {
+    pub fn record(&self, tasks: &[TaskDefinition], ctx: &Ctx) -> anyhow::Result<(RecordedTimeline, Notices)> {
         if let Some(reopened) = &self.reopened {
             return Ok(reopened.record(tasks)?);
         }
@@ -292,16 +292,13 @@ impl Traces {
         tasks: &[TaskDefinition],
         places: &SymbolPaths,
         ctx: &Ctx,
-    ) -> anyhow::Result<(Timeline, Notices)> {
+    ) -> anyhow::Result<(RecordedTimeline, Notices)> {
         for (at, source) in (0..).zip(&self.sources) {
             symbols::unwind::unwind(&source.trace, at, places, ctx)?;
         }
         let (mut timeline, notices) = self.record(tasks, ctx)?;
         for (at, source) in (0..).zip(&self.sources) {
-            if let Some(ids) = source.trace.code().build_ids {
-                symbols::images::add_build_ids(&mut timeline, at, ids);
-            }
-            symbols::images::add_mapped(&mut timeline, at, source.trace.code().mapped_files);
+            symbols::images::add_files(&mut timeline, at, &source.trace.code());
         }
         Ok((timeline, notices))
     }
@@ -311,33 +308,34 @@ impl Traces {
     pub(super) fn derive(
         &self,
         tasks: Vec<TaskDefinition>,
-        mut timeline: Timeline,
+        mut recorded: RecordedTimeline,
         mut notices: Notices,
         places: &SymbolPaths,
         ctx: &Ctx,
     ) -> anyhow::Result<KernelPass> {
-        if !timeline.wake_stacks().is_empty()
+        if !recorded.wake_stacks().is_empty()
             && let Some(symbols) = symbols::files::kernel_symbols(places, &mut Notices::default())
         {
-            wakers::relabel(&mut timeline, &symbols, &mut notices);
+            wakers::relabel(&mut recorded, &symbols, &mut notices);
         }
+        let mut timeline = recorded.seal();
         let mut functions = vec![FunctionNames::default(); tasks.len()];
         let mut of_tasks = vec![Notices::default(); tasks.len()];
         let stacks = LazyStackTables::default();
         for (at, task) in tasks.iter().enumerate() {
             match &task.pairing {
                 Pairing::Function => {
-                    functions[at] = FunctionNames::new(&mut timeline, at as u32, places, &mut notices, ctx)?;
+                    functions[at] = FunctionNames::new(&timeline, at as u32, places, &mut notices, ctx)?;
                 }
                 Pairing::Derived(derived) => {
                     let notices = &mut of_tasks[at];
-                    let known = derived::mark(&mut timeline, at as u32, derived, &stacks, places, notices, ctx)?;
-                    match (known, derived) {
+                    match (derived::marks(&timeline, at as u32, derived, &stacks, places, notices, ctx)?, derived) {
+                        (Known::Yes(marks), _) => timeline = timeline.delimited_by(marks),
                         (Known::No, Derived::Named(name)) => {
                             return Err(UsageError(tasks::unknown(name, self.found()).to_string()).into());
                         }
                         (Known::Not(why), _) => return Err(UsageError(format!("--task {}: {why}", task.name)).into()),
-                        _ => {}
+                        (Known::No, _) => {}
                     }
                 }
                 _ => {}

@@ -19,7 +19,8 @@ use crate::base::time::Timestamp;
 use crate::event::host::HostId;
 use crate::event::image::{CODE, ImageChange};
 use crate::input::ftrace::MappedFile;
-use crate::timeline::{ImageEvent, Timeline};
+use crate::input::recorded_code::RecordedCode;
+use crate::timeline::{ImageEvent, RecordedTimeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
@@ -33,8 +34,16 @@ const UNSIZED: u64 = 0x2000;
 /// Longest chain of forks that is followed to find an image.
 const FORK_DEPTH: usize = 32;
 
+/// Add what a trace says of files, outside of its records, to the mappings of the processes of its host.
+pub fn add_files(timeline: &mut RecordedTimeline, trace: u32, code: &RecordedCode<'_>) {
+    if let Some(ids) = code.build_ids {
+        add_build_ids(timeline, trace, ids);
+    }
+    add_mapped(timeline, trace, code.mapped_files);
+}
+
 /// Add the build ids that a trace gives for files, by their paths, to the mappings of the processes of its host.
-pub fn add_build_ids(timeline: &mut Timeline, trace: u32, ids: &HashMap<Vec<u8>, Vec<u8>>) {
+fn add_build_ids(timeline: &mut RecordedTimeline, trace: u32, ids: &HashMap<Vec<u8>, Vec<u8>>) {
     let mut identified = Vec::with_capacity(timeline.images().len());
     for event in timeline.images().to_vec() {
         let id = match &event.change {
@@ -53,7 +62,7 @@ pub fn add_build_ids(timeline: &mut Timeline, trace: u32, ids: &HashMap<Vec<u8>,
 
 /// Add the files that a trace lists for processes of its host, without times: trace-cmd lists them when a process or
 /// the recording ends.
-pub fn add_mapped(timeline: &mut Timeline, trace: u32, files: &[MappedFile]) {
+fn add_mapped(timeline: &mut RecordedTimeline, trace: u32, files: &[MappedFile]) {
     let hosts = (0..timeline.hosts().len()).map(HostId::at);
     let Some(host) = hosts.into_iter().find(|host| timeline.trace_of(*host) == Some(trace)) else { return };
     if files.is_empty() {
@@ -373,7 +382,7 @@ mod tests {
         builder.0.tables.traces = vec![TraceOrigin { host: HOST, kernel: true, generation: Generation::New }];
         let [server, libc] = ["/srv/server", "/lib/libc.so"].map(|path| builder.0.tables.names.intern(path).raw());
         builder.0.tables.images = vec![load(0, 7, 0x4000, server), load(0, 7, 0x9000, libc)];
-        let mut timeline = builder.sealed();
+        let mut timeline = builder.recorded();
         add_build_ids(&mut timeline, 0, &[(b"/srv/server".to_vec(), vec![1, 2])].into_iter().collect());
         let spaces = Spaces::new(timeline.images());
         let id = |address| spaces.image(spaces.at(HOST, 7, Timestamp::new(1))?, HOST, address)?.build_id.as_deref();

@@ -43,7 +43,7 @@ use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::host::HostId;
 use crate::event::image::CODE;
-use crate::event::stack::{FRAME_FILE, RawStackId, name_of};
+use crate::event::stack::{FRAME_FILE, RawStackId, RawStacks, name_of};
 use crate::timeline::Timeline;
 use cache::{FileKey, KnownCode, KnownSymbols, Lookup, SymbolCache, SymbolFile};
 use compiled::{CompiledCode, is_memory, is_without_file};
@@ -144,6 +144,8 @@ impl TracedFile<'_> {
 /// Resolves stacks of one recording.
 pub struct StackResolver<'a> {
     timeline: &'a Timeline,
+    /// The stacks that are resolved: those of the timeline, or others of its processes.
+    pub stacks: &'a RawStacks,
     spaces: &'a Spaces,
     symbol_paths: &'a SymbolPaths,
     cache: &'a SymbolCache,
@@ -162,6 +164,7 @@ impl<'a> StackResolver<'a> {
     ) -> Self {
         StackResolver {
             timeline,
+            stacks: timeline.stacks(),
             spaces,
             symbol_paths,
             cache,
@@ -302,7 +305,7 @@ impl<'a> StackResolver<'a> {
     /// Addresses to look up, innermost first. All except the innermost are return addresses: one less is inside the
     /// calling instruction. Zeros and all-ones pad or end what the tracer recorded.
     fn addresses(&self, stack: &ProcessStack) -> impl Iterator<Item = u64> + use<'a> {
-        let raw = self.timeline.stacks().get(stack.stack).iter().filter(|a| **a != 0 && **a != u64::MAX);
+        let raw = self.stacks.get(stack.stack).iter().filter(|a| **a != 0 && **a != u64::MAX);
         raw.enumerate().map(|(depth, a)| if depth == 0 { *a } else { a - 1 })
     }
 

@@ -11,7 +11,7 @@ use super::store::pool::LeafPool;
 use crate::base::heap::HeapSize;
 use std::sync::Arc;
 
-/// Rows are sealed when so many are open.
+/// Rows are sealed when this many are open.
 const SLAB: usize = 1 << 14;
 
 /// The stacks of some threads over time; a line has those of one thread.
@@ -42,7 +42,7 @@ impl StackLinesBuilder {
         }
     }
 
-    /// The changes of so many lines.
+    /// The changes of this many lines.
     pub fn finish(self, lines: usize) -> StackLines {
         let mut rows = self.rows.finish(lines);
         self.pool.iter().for_each(|pool| rows.move_to(pool));

@@ -1,8 +1,9 @@
-//! A timeline while it is put together: all tables and rows open, until [`TimelineDraft::seal`].
+//! A timeline while it is put together: all tables and rows open.
 //!
 //! The kernel machine fills a draft event by event; tests write theirs by hand. Sealing moves the rows behind the
 //! [`RowReader`](super::reader::RowReader)s, by which all analyses ask for them.
 
+use super::recorded::RecordedTimeline;
 use super::rows::{Counter, CpuTimeline, DiskRequest, HostCpu, Mark, PageFault, Service};
 use super::sealed::Timeline;
 use super::segments::{Thread, ThreadRows};
@@ -44,11 +45,11 @@ impl TimelineDraft {
     /// The timeline that is read.
     #[cfg(not(program))]
     pub fn seal(self) -> Timeline {
-        self.seal_with(RowBuilders::default())
+        self.recorded(RowBuilders::default()).seal()
     }
 
-    /// The timeline of these rows and of those that were sealed before them.
-    pub fn seal_with(mut self, earlier: RowBuilders) -> Timeline {
+    /// The timeline of these rows and of those that were moved to the store before them.
+    pub fn recorded(mut self, earlier: RowBuilders) -> RecordedTimeline {
         let thread = |draft: &mut ThreadDraft| {
             let mut thread = Thread { names: std::mem::take(&mut draft.thread.names), ..draft.thread };
             thread.seal(&draft.rows);
@@ -57,7 +58,7 @@ impl TimelineDraft {
         let threads = self.threads.iter_mut().map(thread).collect();
         let cpus = self.cpus.iter().map(|cpu| HostCpu { host: cpu.host, cpu: cpu.cpu }).collect();
         let tables = std::mem::take(&mut self.tables);
-        Timeline { tables, threads, cpus, rows: self.stores(earlier), ..Timeline::default() }
+        RecordedTimeline::new(Timeline { tables, threads, cpus, rows: self.stores(earlier), ..Timeline::default() })
     }
 
     /// The stores of its rows, and of those that were sealed before them.

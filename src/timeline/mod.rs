@@ -1,11 +1,12 @@
 //! The states of threads and CPUs over time, sealed, and the state history.
 //!
-//! `kernel` drafts and seals a [`sealed`], `saved` keeps it in a file; [`history`] names its rows by [`attributes`]
-//! and answers a query of a view in microseconds.
+//! `kernel` drafts a timeline, `session` seals it, `saved` keeps it in a file; [`history`] names its rows by
+//! [`attributes`] and answers a query of a view in microseconds.
 //!
 //! - [`attributes`]: the attributes of the history, named by paths, found by patterns
 //! - [`derived`]: rows that an analysis derives, in a store of their own
 //! - [`draft`]: a timeline while it is put together
+//! - `recorded`: a timeline whose events are all read, while steps complete it
 //! - [`history`]: the value of each attribute over time, as a view of the rows
 //! - [`reader`]: the way to the rows of a timeline; [`questions`] counts what is asked of it
 //! - `part_cursor`: a line part by part, and what is known of parts without their leaves
@@ -24,6 +25,7 @@ pub mod questions;
 pub mod reader;
 #[cfg(test)]
 mod reader_tests;
+mod recorded;
 pub mod row;
 mod rows;
 mod sealed;
@@ -35,11 +37,12 @@ mod tables;
 pub mod window;
 
 pub use draft::{ThreadDraft, TimelineDraft};
+pub use recorded::{RecordedTimeline, SegmentEnd};
 pub use rows::{
-    Counter, CounterOwner, CounterValue, CpuRun, CpuTimeline, DiskRequest, Host, HostCoverage, HostCpu, ImageEvent,
-    Mark, MarkField, MarkRow, PageFault, Service, WakeStack,
+    Counter, CounterOwner, CounterValue, CpuRun, CpuTimeline, DerivedField, DiskRequest, Host, HostCoverage, HostCpu,
+    ImageEvent, Mark, MarkField, MarkRow, PageFault, Service, WakeStack,
 };
-pub use sealed::{SegmentEnd, Timeline};
+pub use sealed::Timeline;
 pub use segments::{
     Call, LONGEST_WAKE_UP, Segment, SegmentKind, StackChange, StackSample, Thread, ThreadId, ThreadName, ThreadRows,
     VirtualIds, Waker, known_cpu,

@@ -109,6 +109,38 @@ pub struct WakeStack {
     pub stack: RawStackId,
 }
 
+/// The fields of delimiting events that no event of the recording shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DerivedField {
+    /// What a system call returned.
+    Returned,
+    Descriptor,
+    BytesIn,
+    BytesOut,
+    /// Time from the arrival of a request until it was read.
+    Unread,
+}
+
+impl DerivedField {
+    pub const ALL: [DerivedField; 5] = [
+        DerivedField::Returned,
+        DerivedField::Descriptor,
+        DerivedField::BytesIn,
+        DerivedField::BytesOut,
+        DerivedField::Unread,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            DerivedField::Returned => "ret",
+            DerivedField::Descriptor => "fd",
+            DerivedField::BytesIn => "bytes_in",
+            DerivedField::BytesOut => "bytes_out",
+            DerivedField::Unread => "unread_ns",
+        }
+    }
+}
+
 /// A numeric field of a delimiting event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkField {

@@ -4,11 +4,12 @@
 //! The kernel machine in `kernel` makes it; critical paths, stacks, symbols and ECCTs read it. Size: linear in
 //! switches, wake-ups, system calls and stack samples. ALGORITHMS.md sections 3 and 4.2.
 
-use super::rows::{CounterOwner, Host, HostCoverage, HostCpu, ImageEvent, Mark, MarkField, MarkRow, WakeStack};
+use super::rows::{
+    CounterOwner, DerivedField, Host, HostCoverage, HostCpu, ImageEvent, Mark, MarkField, MarkRow, WakeStack,
+};
 use super::segments::{Segment, SegmentKind, Thread, ThreadId, Waker};
 use super::store::families::RowStores;
-use super::store::leaves::LeafPin;
-use super::store::parts::RowPlace;
+use super::store::marks::MarkStore;
 use super::store::pool::LeafPool;
 use super::tables::Tables;
 use crate::base::ctx::{Cancelled, Ctx};
@@ -21,7 +22,7 @@ use crate::base::time::{Span, Timestamp};
 use crate::event::host::{HostId, TraceOrigin};
 use crate::event::operation::Operation;
 use crate::event::remark::Remark;
-use crate::event::stack::{RawStackId, RawStacks};
+use crate::event::stack::RawStacks;
 use crate::model::environment::PlacedEnvironment;
 use crate::model::facts::Quality;
 use crate::model::stored::StoredRows;
@@ -262,11 +263,6 @@ impl Timeline {
 }
 
 impl Timeline {
-    /// Leaves have the memory that what else is held and the results leave them.
-    pub fn leave_room_for_results(&mut self, pool: Option<&Arc<LeafPool>>, ctx: &Ctx) {
-        pool.into_iter().for_each(|pool| self.rows.leave_room_for_results(pool, ctx));
-    }
-
     /// Evict leaves until the results `of` fit into the limit; end the work if they cannot.
     pub fn make_room(&self, of: ResultsOf, ctx: &Ctx) -> Result<(), Cancelled> {
         LeafPool::make_room(self.rows.pool.as_deref(), of, ctx)
@@ -302,57 +298,30 @@ impl Timeline {
     }
 }
 
-/// Changes after the kernel pass, before executions are explained.
 impl Timeline {
-    /// The id of a text among its names.
-    pub fn intern(&mut self, text: &str) -> NameId {
-        self.tables.names.intern(text)
+    /// The delimiting events, to which an analysis adds those that no event of the recording shows: `find` hands them
+    /// over one by one, because there may be more than fit into memory.
+    pub fn marks_with(&self, find: impl FnOnce(&mut dyn FnMut(Mark))) -> MarkStore {
+        let mut marks = self.rows.marks.clone();
+        find(&mut |mark| marks.extend([mark]));
+        marks
     }
 
-    /// The id of a raw stack.
-    pub fn intern_stack(&mut self, addresses: &[u64]) -> RawStackId {
-        self.tables.stacks.intern(addresses)
+    /// The name of a field of such an event.
+    pub fn field_name(&self, field: DerivedField) -> NameId {
+        // `RecordedTimeline::seal` has given it one.
+        self.tables.names.find(field.name()).unwrap_or(NameId::at(0))
     }
 
-    /// Add delimiting events that no event of the recording shows, as `find` hands them over one by one: there may be
-    /// more than fit into memory. It does not see those of before.
-    pub fn add_marks(&mut self, find: impl FnOnce(&Timeline, &mut dyn FnMut(Mark))) {
-        let mut marks = std::mem::take(&mut self.rows.marks);
-        find(self, &mut |mark| marks.extend([mark]));
+    /// The same states with these delimiting events.
+    pub fn delimited_by(mut self, marks: MarkStore) -> Timeline {
         self.rows.marks = marks;
-    }
-
-    /// Keep the delimiting events of some tasks: by task the positions that it has from now on, none for the others.
-    pub fn renumber_tasks(&mut self, tasks: &[Vec<u32>]) {
-        let marks = std::mem::take(&mut self.rows.marks);
-        let positions = |row: MarkRow| tasks.get(row.task as usize).into_iter().flatten().map(move |task| (row, *task));
-        let kept = marks
-            .all()
-            .flat_map(positions)
-            .map(|(row, task)| MarkRow { task, ..row }.with_fields(marks.fields(row.number).collect()));
-        self.rows.marks.extend(kept);
-    }
-
-    /// Replace the image changes.
-    pub fn set_images(&mut self, images: Vec<ImageEvent>) {
-        self.tables.images = images;
-    }
-
-    /// The clock of a host may err by so many nanoseconds.
-    pub fn widen_clock_error(&mut self, host: HostId, error: u64) {
-        if let Some(quality) = self.tables.quality.get_mut(host.index()) {
-            quality.clock_error = quality.clock_error.max(error);
-        }
+        self
     }
 
     /// What control groups and `/proc` of a host counted meanwhile, where that was recorded.
     pub fn environment(&self, host: HostId) -> Option<&Arc<PlacedEnvironment>> {
         self.environments.get(&host)
-    }
-
-    /// Give a host its environment.
-    pub fn set_environment(&mut self, host: HostId, environment: PlacedEnvironment) {
-        self.environments.insert(host, Arc::new(environment));
     }
 
     /// Kernel call chains of wake-ups, in order of time.
@@ -364,30 +333,4 @@ impl Timeline {
     pub fn remarks(&self) -> &[Remark] {
         &self.tables.remarks
     }
-
-    /// Change the segments that end at these moments; nothing changes where there is none. `change` gets the position
-    /// among `ends`.
-    pub fn relabel(&mut self, ends: &[SegmentEnd], change: impl Fn(usize, &mut Segment)) {
-        let mut found = Vec::with_capacity(ends.len());
-        let mut places = Vec::with_capacity(ends.len());
-        for (number, SegmentEnd { thread, at }) in ends.iter().enumerate() {
-            let line = self.rows.segments.line(thread.index());
-            let mut pin = LeafPin::default();
-            let place = line.ends_after(at.saturating_sub(1), &mut pin);
-            if line.end(place, &mut pin) == Some(*at) {
-                found.push(number);
-                places.push(RowPlace { line: thread.index(), row: line.position(place) });
-            }
-        }
-        self.rows.segments.rewrite(&places, |at, segment| {
-            found.get(at).into_iter().for_each(|number| change(*number, segment));
-        });
-    }
-}
-
-/// The end of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SegmentEnd {
-    pub thread: ThreadId,
-    pub at: Timestamp,
 }

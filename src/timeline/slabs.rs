@@ -35,6 +35,6 @@ impl TimelineDraft {
         let leaves = |slab: usize| slabs.get(slab).map(|slab| slab.builders().take_slabs().seal()).unwrap_or_default();
         let mut builders = RowBuilders::default();
         in_order(ctx, slabs.len(), leaves, |_, sealed| builders.add_slabs(sealed))?;
-        Ok(self.seal_with(builders))
+        Ok(self.recorded(builders).seal())
     }
 }

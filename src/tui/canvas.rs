@@ -158,7 +158,7 @@ impl<'a> Canvas<'a> {
         self.text_in(x, y, self.width().saturating_sub(x), text, scope)
     }
 
-    /// A text in so many columns from `x`; cut with a mark. Returns the column after it.
+    /// A text in this many columns from `x`; cut with a mark. Returns the column after it.
     pub fn text_in(&mut self, x: usize, y: usize, columns: usize, text: &str, scope: StyleScope) -> usize {
         let columns = columns.min(self.width().saturating_sub(x));
         if y >= self.height() || columns == 0 {
@@ -188,7 +188,7 @@ impl<'a> Canvas<'a> {
         self.text_in(end - columns, y, columns, text, scope);
     }
 
-    /// The same character over so many columns.
+    /// The same character over this many columns.
     pub fn fill(&mut self, x: usize, y: usize, columns: usize, symbol: char, scope: StyleScope) {
         let columns = columns.min(self.width().saturating_sub(x));
         let text: String = std::iter::repeat_n(symbol, columns).collect();
@@ -211,7 +211,7 @@ impl<'a> Canvas<'a> {
         self.text(0, y, "▌", StyleScope::Selection);
     }
 
-    /// Two means as one bar of so many columns (parts from 0 to 1): shaded what both have, full the extra of the slow
+    /// Two means as one bar of this many columns (parts from 0 to 1): shaded what both have, full the extra of the slow
     /// one, light what the fast one has more. The symbols differ, so that it reads without colours.
     pub fn compared_bar(&mut self, x: usize, y: usize, columns: usize, slow: f64, fast: f64, scope: StyleScope) {
         let part = |p: f64| if p.is_nan() { 0.0 } else { p.clamp(0.0, 1.0) * columns as f64 };
@@ -232,7 +232,7 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// A bar of `part` (0 to 1) of so many columns, in eighths of a column; at least an eighth if it is not nothing.
+    /// A bar of `part` (0 to 1) of this many columns, in eighths of a column; at least an eighth if it is not nothing.
     pub fn bar(&mut self, x: usize, y: usize, columns: usize, part: f64, scope: StyleScope) {
         const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
         if part.is_nan() || part <= 0.0 {

@@ -64,14 +64,14 @@ impl ScreenFrame {
     }
 }
 
-/// Lines that the header may take on a screen of so many lines.
+/// Lines that the header may take on a screen of this many lines.
 pub fn most_header_lines(lines: u16) -> usize {
     // On low screens the sentence goes before the lines of the pane.
     let least_body = if lines >= 20 { 12 } else { (lines / 3).max(4).min(lines / 2) };
     usize::from(lines.saturating_sub(footer_lines(lines) + least_body))
 }
 
-/// Lines of the footer on a screen of so many lines.
+/// Lines of the footer on a screen of this many lines.
 pub fn footer_lines(lines: u16) -> u16 {
     u16::from(lines >= 4)
 }
@@ -96,7 +96,7 @@ pub struct TreeLines {
 }
 
 impl TreeLines {
-    /// Lines inside a tree pane of this height, with so many causes to show.
+    /// Lines inside a tree pane of this height, with this many causes to show.
     pub fn new(height: u16, causes: usize) -> TreeLines {
         let height = usize::from(height);
         let (cause_head, shown) = match height {
@@ -143,7 +143,7 @@ pub struct PathLines {
 }
 
 impl PathLines {
-    /// Lines inside a pane of this height, for a path with so many streams and steps.
+    /// Lines inside a pane of this height, for a path with this many streams and steps.
     pub fn new(height: u16, streams: usize, steps: usize) -> PathLines {
         let height = usize::from(height);
         let head = usize::from(height >= 3);
@@ -180,7 +180,7 @@ pub struct HistogramCells {
 }
 
 impl HistogramCells {
-    /// The cells inside a pane of this size, with so many metrics to show. `has_constant`: there are metrics whose
+    /// The cells inside a pane of this size, with this many metrics to show. `has_constant`: there are metrics whose
     /// values are all the same, which one line names.
     pub fn new(area: Rect, metrics: usize, has_constant: bool) -> HistogramCells {
         let constant = (has_constant && area.height >= 12).then(|| usize::from(area.height) - 1);
@@ -210,7 +210,7 @@ pub struct BinGrid {
 }
 
 impl BinGrid {
-    /// The grid of so many bins in so many columns.
+    /// The grid of this many bins in this many columns.
     pub fn new(bins: usize, columns: usize) -> BinGrid {
         let columns = columns.max(1);
         let step = bins.div_ceil(columns).max(1);

@@ -221,7 +221,7 @@ pub enum JobError {
 #[derive(Clone, Debug)]
 pub struct ComparedGroups {
     pub comparison: Arc<Comparison>,
-    /// The same with its tree inverted.
+    /// Its differential tree, inverted.
     pub inverted: Option<Arc<InvertedTree>>,
 }
 

@@ -27,7 +27,7 @@ impl KeyWord {
     }
 }
 
-/// The words in so many columns. Help and quit come last and stay longest.
+/// The words in this many columns. Help and quit come last and stay longest.
 pub fn words(app: &App, columns: usize) -> Vec<KeyWord> {
     let scope = app.pane.scope();
     let own = app.options.keys.rows().iter().filter(|e| e.scope == scope && app.has_results());

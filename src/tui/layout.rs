@@ -23,7 +23,7 @@ pub fn frame(app: &App) -> ScreenFrame {
     frame
 }
 
-/// The parts of the screen, for a header that needs so many lines.
+/// The parts of the screen, for a header that needs this many lines.
 fn rectangles(app: &App, header_lines: usize) -> ScreenFrame {
     let (columns, lines) = app.size;
     let footer_lines = footer_lines(lines);

@@ -102,7 +102,7 @@ impl OverviewView {
         Some(Span::new(anchor.min(column.start), column.end.max(anchor)))
     }
 
-    /// The position of the cursor among so many columns.
+    /// The position of the cursor among this many columns.
     pub fn column(&self, count: usize) -> usize {
         let after = (0..count).take_while(|at| cut(self.window, count, *at) <= self.cursor).count();
         after.saturating_sub(1)

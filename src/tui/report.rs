@@ -122,7 +122,7 @@ impl AnomalyReport {
         AnomalyReport { span, anomalies, notices, recorded, roles, places, beginnings, widest }
     }
 
-    /// The same of traces or archives that recorded this.
+    /// The report, of traces or archives that recorded this.
     pub fn with_recorded(self, recorded: Vec<Recorded>) -> AnomalyReport {
         AnomalyReport { recorded, ..self }
     }

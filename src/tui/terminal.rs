@@ -51,7 +51,7 @@ const LOOP_FIRST: Duration = Duration::from_millis(300);
 /// The time that the terminal has to accept the last bytes.
 const LAST_BYTES: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// At most so many columns, or lines, and cells are drawn: no window is larger.
+/// At most this many columns, or lines, and cells are drawn: no window is larger.
 const MOST_SIDE: u16 = 10_000;
 const MOST_CELLS: u32 = 4_000_000;
 

@@ -304,7 +304,7 @@ impl Theme {
         Theme::of_deviations(deviations.map(|d| d.clamp(-most, most)))
     }
 
-    /// The scope for a difference of so many deviations: neutral below 1, full from 3 (ALGORITHMS.md 7.3).
+    /// The scope for a difference of this many deviations: neutral below 1, full from 3 (ALGORITHMS.md 7.3).
     pub fn of_deviations(deviations: Option<f64>) -> StyleScope {
         match deviations {
             Some(d) if d >= 3.0 => StyleScope::Slow3,

@@ -54,7 +54,7 @@ fn legend() -> String {
     format!("{}, . waits for another thread shown here", states.join(", "))
 }
 
-/// A line of letters for each thread, over so many nanoseconds.
+/// A line of letters for each thread, over this many nanoseconds.
 fn lanes(timeline: &ExecutionTimeline, longest: Ns, page: Page, out: &mut String) {
     let names: Vec<String> = timeline.threads.iter().map(lanes::thread_name).collect();
     let widest = names.iter().map(|name| name.width()).max().unwrap_or(0).min(page.width() / 3);

@@ -37,7 +37,7 @@ pub fn sentence(found: &Sandwich) -> String {
     )
 }
 
-/// Callers and callees with their titles, indented by at most a third of so many columns.
+/// Callers and callees with their titles, indented by at most a third of this many columns.
 pub fn lists(found: &Sandwich, columns: usize) -> [(&'static str, Vec<FrameRow>); 2] {
     let rows = |level: &FrameLevel| {
         let mut rows = Vec::new();

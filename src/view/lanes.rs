@@ -41,7 +41,7 @@ pub fn thread_name(thread: &TimelineThread) -> String {
     if name.split([' ', '/', '-']).any(|word| word == tid) { name.into_owned() } else { format!("{name} {tid}") }
 }
 
-/// The cells of each thread over a range of times, in so many columns.
+/// The cells of each thread over a range of times, in this many columns.
 pub fn cells(timeline: &ExecutionTimeline, window: &Range<Ns>, columns: usize) -> Vec<Vec<LaneCell>> {
     let threads = timeline.threads.len();
     let grid = ColumnGrid::new(window, columns);

@@ -57,7 +57,7 @@ pub fn code(text: &str) -> String {
     if longest > 0 { format!("{fence} {text} {fence}") } else { format!("{fence}{text}{fence}") }
 }
 
-/// A text of at most so many letters; `…` in place of the rest.
+/// A text of at most this many letters; `…` in place of the rest.
 pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     if text.char_indices().nth(most).is_none() {
         return text.into();

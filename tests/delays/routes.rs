@@ -20,7 +20,7 @@ enum Detour {
     Branch,
 }
 
-/// One execution in so many differs.
+/// One execution in this many differs.
 const RARE: usize = 45;
 
 /// A server whose executions write to a log and to a local socket, but for those that follow `detour`; and the number

@@ -108,7 +108,7 @@ struct Parts {
     disk: simulator::Disk,
 }
 
-/// Once in so many times.
+/// Once in this many times.
 const RARE: usize = 25;
 
 impl Parts {
@@ -291,7 +291,7 @@ impl Parts {
     }
 }
 
-/// A server of so many workers, in which `plant` delays some executions by about `delay`.
+/// A server of this many workers, in which `plant` delays some executions by about `delay`.
 pub fn server(seed: u64, workers: usize, plant: Plant, delay: Ns) -> Machine {
     let mut m = Machine::new(2, seed);
     let (server, backend) = (m.process("server"), m.process("backend"));

@@ -31,7 +31,7 @@ fn recorded_in_leaves(path: &str, seal_every: usize) -> Timeline {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path);
     let Ok(Opened::Traces(sources)) = open(&[Argument::new(path)], &Ctx::new(2)) else { panic!("no traces") };
     let traces: Vec<_> = sources.iter().map(|source| &source.trace).collect();
-    record(&traces, &[], &Options { seal_every, ..Options::default() }, &Ctx::new(2)).unwrap().0
+    record(&traces, &[], &Options { seal_every, ..Options::default() }, &Ctx::new(2)).unwrap().0.seal()
 }
 
 const PATTERNS: [&str; 11] = [

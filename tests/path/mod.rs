@@ -118,7 +118,7 @@ impl KernelEvents {
         let origins = vec![origin(0, true), origin(1, true), origin(0, false)];
         let mut machine = Machine::new(names, origins, self.handlers.clone());
         machine.absorb(&self.batch);
-        machine.close(Vec::new()).0
+        machine.close(Vec::new(), Vec::new()).0.seal()
     }
 
     /// The path of the thread that has `tid` at `from`, as text without markers.

@@ -214,7 +214,7 @@ fn threads_on_a_cpu_without_stream_are_unknown() {
         Machine::new(vec![HostName { name: "h".to_owned(), kernel_release: None }], origins, Handlers::built_in());
     machine.expect_cpu(HostId::at(0), 0);
     machine.absorb(&s.batch);
-    let (recording, notices) = machine.close(Vec::new());
+    let (recording, notices) = machine.close(Vec::new(), Vec::new());
     let one = recording.find_thread(HostId::at(0), 1, Timestamp::new(0)).unwrap();
     let want = ["1 Running 0..5", "2 Running 5..10", "1 Unknown 10..20", "1 Running 20..30"];
     assert_eq!(shown(&recording, &walk(&recording, one, span(0, 30))), want);

@@ -141,7 +141,7 @@ fn path_begins_after_a_usual_occurrence() {
 }
 
 /// Rank 0 sends to rank 1, then to rank 2, which is now and then late to receive and for which no rank waits. Once rank
-/// 1 computes 40 ms too long: a message of so many bytes waits for it, if it is too large to be copied.
+/// 1 computes 40 ms too long: a message of this many bytes waits for it, if it is too large to be copied.
 fn late_receiver(bytes: u32) -> (PatternAnalysis, Anomalies) {
     let mut run = OperationsBuilder::new(3);
     run.operations.one_clock = true;

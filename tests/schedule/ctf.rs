@@ -115,7 +115,7 @@ fn damage(stream: &mut Vec<Event>, random: &mut Random) {
     *stream = damaged;
 }
 
-/// Write a recording of a schedule of so many steps into `folder`.
+/// Write a recording of a schedule of this many steps into `folder`.
 pub fn write(folder: &Path, seed: u64, steps: usize, damaged: bool) -> PathBuf {
     // Every other pair of seeds nests contexts in any way.
     let world = if (seed / 2).is_multiple_of(2) { simulate(seed, steps) } else { simulate_kernel(seed, steps) };

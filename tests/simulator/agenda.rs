@@ -19,7 +19,7 @@ pub(super) enum Action {
     Stall(usize, Ns),
     /// It goes on, and was paused for so long.
     GoOn(usize, Ns),
-    /// The CPU has another frequency: programs take so many tenths of their time at its highest.
+    /// The CPU has another frequency: programs take this many tenths of their time at its highest.
     Clock(usize, Ns),
     /// A line of counters is due, with this number.
     Sample(u64),

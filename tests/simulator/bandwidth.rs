@@ -1,4 +1,4 @@
-//! CPU quotas of control groups: in each period the threads of a group may use so much CPU time, all together.
+//! CPU quotas of control groups: in each period the threads of a group may use this much CPU time, all together.
 //!
 //! A CPU takes slices of the group's time for the threads that it runs. Where it has used up its slice and nothing is
 //! left, it is throttled to the end of the period; ticks notice that late, and what was used beyond the quota is paid

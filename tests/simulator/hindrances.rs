@@ -15,7 +15,7 @@ use super::{Channel, Disk, Machine, Mutex, Op, Process, Random, World, turns};
 use whyslow::parts::base::time::Ns;
 
 const MS: Ns = 1_000_000;
-/// One request in so many does what the plant of its own work is.
+/// One request in this many does what the plant of its own work is.
 const RARE: usize = 16;
 
 /// The machine and what the parts of the service share.
@@ -48,7 +48,7 @@ pub(super) fn cpus(plant: Plant, dice: &mut Random) -> usize {
     }
 }
 
-/// Of a plant, on so many CPUs, which another process may keep busy.
+/// Of a plant, on this many CPUs, which another process may keep busy.
 pub(super) fn build(plant: Plant, (cpus, is_busy): (usize, bool), seed: u64) -> World {
     let mut dice = Random::new(seed ^ 0x51de);
     let mut machine = Machine::new(cpus, seed);

@@ -206,7 +206,7 @@ pub struct World {
 }
 
 impl Machine {
-    /// A machine with so many CPUs.
+    /// A machine with this many CPUs.
     pub fn new(cpus: usize, seed: u64) -> Machine {
         let idle = Rc::new(Task { comm: "swapper/0".into(), ..Task::default() });
         let mut machine = Machine {
@@ -363,7 +363,7 @@ impl Machine {
         self.threads[thread].functions.iter().rev().map(|f| recorder::address(f) + 16).collect()
     }
 
-    /// Let so much time pass; returns the world as it was recorded.
+    /// Let this much time pass; returns the world as it was recorded.
     pub fn run(mut self, length: Ns) -> World {
         let (start, end) = (self.now, self.now + length);
         let initial = self.threads.iter().map(|t| Rc::clone(&t.task)).collect();

@@ -36,9 +36,9 @@ pub enum Op {
     Lock(Mutex),
     /// Hand it to the first that waits.
     Unlock(Mutex),
-    /// `pread64` of so many bytes that are not in memory.
+    /// `pread64` of this many bytes that are not in memory.
     ReadDisk(Disk, u32),
-    /// `fsync` after so many bytes.
+    /// `fsync` after this many bytes.
     SyncDisk(Disk, u32),
     /// `clock_nanosleep`.
     Sleep(Ns),

@@ -6,7 +6,7 @@ use super::interrupts::Interrupt;
 use super::{Action, Machine};
 use whyslow::parts::base::time::Ns;
 
-/// One wake-up in so many is late.
+/// One wake-up in this many is late.
 const RARE: usize = 16;
 /// The state in the event by which a CPU leaves its idle state.
 const LEFT: u32 = u32::MAX;

@@ -16,7 +16,7 @@ struct Service {
     base: Ns,
     /// The plant's delay.
     delay: Ns,
-    /// One request in so many meets it.
+    /// One request in this many meets it.
     rare: usize,
     reads: bool,
     locks: bool,

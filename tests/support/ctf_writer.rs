@@ -244,7 +244,7 @@ pub struct Channel {
     pub name: String,
     pub contexts: Vec<Context>,
     pub events: Vec<Event>,
-    /// The tracer discarded so many events of a CPU from this time on, up to its next event, and says so.
+    /// The tracer discarded this many events of a CPU from this time on, up to its next event, and says so.
     pub discarded: Vec<(u32, Ns, u64)>,
 }
 

@@ -36,7 +36,7 @@ fn period(stamps: &[Stamp]) -> u64 {
     times().max().unwrap_or(0) - times().min().unwrap_or(0) + GAP
 }
 
-/// A perf.data with at least so many bytes of records.
+/// A perf.data with at least this many bytes of records.
 pub fn perf_data(file: &[u8], least: usize) -> Vec<u8> {
     let (data, size) = (word(file, 40) as usize, word(file, 48) as usize);
     let sample_type = word(file, word(file, 24) as usize + 24);
@@ -103,7 +103,7 @@ fn absolute(page: &[u8]) -> Vec<Stamp> {
     found
 }
 
-/// A trace.dat with at least so many bytes of pages.
+/// A trace.dat with at least this many bytes of pages.
 pub fn trace_dat(file: &[u8], least: usize) -> Vec<u8> {
     let find = |text: &[u8]| file.windows(text.len()).position(|bytes| bytes == text).unwrap();
     let (options, table) = (find(b"options  \0"), find(b"flyrecord\0") + 10);
@@ -152,7 +152,7 @@ fn seconds(text: &[u8]) -> Vec<std::ops::Range<usize>> {
     places
 }
 
-/// A text of `perf script` of at least so many bytes.
+/// A text of `perf script` of at least this many bytes.
 pub fn perf_script(text: &[u8], least: usize) -> Vec<u8> {
     let places = seconds(text);
     let number =

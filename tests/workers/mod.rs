@@ -123,7 +123,7 @@ fn results(sources: &[Source], engine: EngineOptions, seal_every: usize, rows_by
     let options = Options { engine, seal_every, rows_by, ..Options::default() };
     let (recording, notices) = record(&traces, &tasks(), &options, work).unwrap();
     assert_eq!(recording.check(), None);
-    let history = StateHistory::new(recording.clone(), None);
+    let history = StateHistory::new(recording.clone().seal(), None);
     let paths: Vec<String> = history.attributes().ids().map(|id| history.attributes().path_of(id)).collect();
     let ask = |pattern: &str, time: &Time| format!("{:?}", history.lines(pattern, time, &work.cancel).unwrap());
     let whole = Time::Range(history.window());

@@ -61,7 +61,7 @@ struct Sighting {
 
 #[derive(Debug)]
 struct SightingTable {
-    /// The hash of each header ends in so many zero bits.
+    /// The hash of each header ends in this many zero bits.
     level: u32,
     most: usize,
     seen: HashMap<TcpSegment, SmallVec<[Sighting; 2]>>,

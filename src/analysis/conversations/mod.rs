@@ -38,7 +38,8 @@ use crate::event::derived::{ConversationSide, Conversations};
 use crate::event::descriptor::{Descriptor, DescriptorUse, NamedDescriptor};
 use crate::timeline::questions::Asker;
 use crate::timeline::reader::{RowCursor, RowReader};
-use crate::timeline::{Mark, MarkField, Segment, ThreadId, Timeline};
+use crate::timeline::store::marks::MarkStore;
+use crate::timeline::{DerivedField, Mark, MarkField, Segment, ThreadId, Timeline};
 use arrivals::Arrivals;
 use exchanges::{Exchange, ExchangeLog, ExchangesOfSide, Irregularities, Kept, Moment, Piece};
 use foldhash::HashMap;
@@ -205,14 +206,14 @@ pub enum NoConversation {
     Answer,
 }
 
-/// Mark the exchanges of a task. The inner error says why there are none.
-pub fn mark(
-    timeline: &mut Timeline,
+/// The delimiting events of a timeline, with those of the exchanges of a task. The inner error says why there are none.
+pub fn marks(
+    timeline: &Timeline,
     task: u32,
     definition: &Conversations,
     notices: &mut Notices,
     ctx: &Ctx,
-) -> Result<Result<(), NoConversation>, Cancelled> {
+) -> Result<Result<MarkStore, NoConversation>, Cancelled> {
     let found = match find(timeline, definition, ctx)? {
         Ok(found) => found,
         Err(why) => return Ok(Err(why)),
@@ -221,8 +222,9 @@ pub fn mark(
     notices.add(Notice::Unanswered, unanswered, String::new);
     notices.add(Notice::Overlapping, overlapping, String::new);
     notices.add(Notice::Streamed, streamed, String::new);
-    let names = ["fd", "bytes_in", "bytes_out", "unread_ns"].map(|name| timeline.intern(name));
-    timeline.add_marks(|timeline, add| {
+    let names = [DerivedField::Descriptor, DerivedField::BytesIn, DerivedField::BytesOut, DerivedField::Unread];
+    let names = names.map(|field| timeline.field_name(field));
+    Ok(Ok(timeline.marks_with(|add| {
         let reader = timeline.reader(Asker::Tasks);
         let mut segments: HashMap<ThreadId, RowCursor<'_, Segment>> = HashMap::default();
         for (key, exchange) in (0..).zip(&found.exchanges) {
@@ -235,8 +237,7 @@ pub fn mark(
             add(Mark { fields: fields(names, exchange, definition.side), ..begin });
             add(at(ExecutionEnd::End, exchange.end));
         }
-    });
-    Ok(Ok(()))
+    })))
 }
 
 /// What is known of an exchange, as fields of its begin.

@@ -19,7 +19,7 @@ use foldhash::HashMap;
 
 /// Calls of the other thread that are looked at for the send of one receive.
 const LOOKED_AT: usize = 256;
-/// Of so many wake-ups one may be by another thread's write: what lets a frozen thread go on writes, too.
+/// One of this many wake-ups may be by another thread's write: what lets a frozen thread go on writes, too.
 const ALONE: u32 = 8;
 
 /// What is known of a socket.

@@ -122,7 +122,7 @@ pub(super) struct OpenFiles<'i> {
 }
 
 impl<'i> OpenFiles<'i> {
-    /// Of a process with so many threads; it keeps a log where others inherit its descriptors.
+    /// Of a process with this many threads; it keeps a log where others inherit its descriptors.
     pub fn new(
         threads: usize,
         kept: Kept<'i>,

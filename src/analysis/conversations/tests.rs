@@ -2,7 +2,7 @@
 
 mod older;
 
-use super::{NoConversation, find, mark};
+use super::{NoConversation, find, marks};
 use crate::analysis::executions::{PairingRule, pair};
 use crate::analysis::timeline_builder::TimelineBuilder;
 use crate::base::ctx::Ctx;
@@ -43,7 +43,7 @@ fn waits(builder: &mut TimelineBuilder, n: usize, waits: &[(Ns, Ns)]) {
     builder.segment(n, at, 1000, SegmentKind::Running, 0);
 }
 
-/// A process `server` of so many threads, which all run.
+/// A process `server` of this many threads, which all run.
 fn server(threads: usize) -> TimelineBuilder {
     let mut builder = TimelineBuilder::new(threads);
     let name = builder.0.tables.names.intern("server");
@@ -97,9 +97,10 @@ fn request_lasts_from_its_receipt_or_arrival_to_the_last_send_of_its_reply() {
     assert_eq!(served(&builder), [(40, 70, 5, 10, 10), (130, 150, 5, 20, 30)]);
     assert_eq!(rows(&builder, ConversationSide::Calls), []);
     for (from_arrival, begins) in [(false, [45, 133]), (true, [40, 130])] {
-        let (mut timeline, mut notices) = (builder.sealed(), Notices::default());
+        let (timeline, mut notices) = (builder.sealed(), Notices::default());
         let task = Conversations { from_arrival, ..task(ConversationSide::Serves, "server") };
-        mark(&mut timeline, 0, &task, &mut notices, &Ctx::new(1)).unwrap().unwrap();
+        let marks = marks(&timeline, 0, &task, &mut notices, &Ctx::new(1)).unwrap().unwrap();
+        let timeline = timeline.delimited_by(marks);
         let all = pair(&timeline, 0, &PairingRule::default(), &mut notices);
         assert_eq!(all.iter().map(|e| e.span.start.ns()).collect::<Vec<_>>(), begins);
         // How long the data was there unread.
@@ -328,10 +329,14 @@ fn overlapping_streamed_and_unanswered_requests_are_reported() {
         calls(&mut builder, 1, more);
         let (mut timeline, mut notices) = (builder.sealed(), Notices::default());
         let marked =
-            mark(&mut timeline, 0, &task(ConversationSide::Serves, "server"), &mut notices, &Ctx::new(1)).unwrap();
+            marks(&timeline, 0, &task(ConversationSide::Serves, "server"), &mut notices, &Ctx::new(1)).unwrap();
         let kinds: Vec<(Notice, u64)> = notices.iter().map(|(notice, entry)| (notice, entry.count)).collect();
+        let is_marked = marked.is_ok();
+        if let Ok(marks) = marked {
+            timeline = timeline.delimited_by(marks);
+        }
         let all = pair(&timeline, 0, &PairingRule::default(), &mut notices);
-        assert_eq!(marked.is_ok(), !all.is_empty());
+        assert_eq!(is_marked, !all.is_empty());
         (all.len(), kinds)
     };
     let pipelined = [("read", 10, 11, 5, 1), ("read", 12, 13, 5, 1), ("write", 20, 21, 5, 1), ("write", 22, 23, 5, 1)];

@@ -223,7 +223,7 @@ impl Walk<'_, '_> {
         self.add(wait, segment.span.len() as u64);
     }
 
-    /// The name of a wait that lasted longer than the turns of so many threads take, and that ended when the last of
+    /// The name of a wait that lasted longer than the turns of this many threads take, and that ended when the last of
     /// them lost the CPU although it was to run on: at equal priority it would have lost the CPU before. A thread whose
     /// control group has a CPU quota comes back so, and one of lower priority. Also that of a wait of which a quota is
     /// suspected. No such name where the counters of the control groups exclude a quota, and the waiting thread has the

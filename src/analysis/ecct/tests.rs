@@ -33,8 +33,9 @@ fn tree_in(
     start: Ns,
     end: Ns,
 ) -> BTreeMap<String, u64> {
-    let mut timeline = builder.sealed();
-    environment.into_iter().for_each(|environment| timeline.set_environment(HOST, environment));
+    let mut recorded = builder.recorded();
+    environment.into_iter().for_each(|environment| recorded.set_environment(HOST, environment));
+    let timeline = recorded.seal();
     let spaces = Spaces::default();
     let timelines = StackTimelines::new(&timeline, &spaces, false, &Ctx::new(1)).unwrap();
     let mut shown = Names::default();

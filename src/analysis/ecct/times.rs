@@ -39,7 +39,7 @@ pub(super) struct NodeTimes {
 }
 
 impl NodeTimes {
-    /// None yet, of a path with so many segments.
+    /// None yet, of a path with this many segments.
     pub fn new(order: TimeOrder, segments: usize) -> NodeTimes {
         let (room, most) = match order {
             TimeOrder::Kept => (segments, usize::MAX),

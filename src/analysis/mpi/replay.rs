@@ -77,7 +77,7 @@ struct Progress {
     has_begun: bool,
     drops_dependencies: bool,
     is_done: bool,
-    /// Streams that wait until this one has done so many operations.
+    /// Streams that wait until this one has done this many operations.
     waiters: BinaryHeap<Reverse<(usize, u32)>>,
 }
 
@@ -85,7 +85,7 @@ struct Progress {
 enum Need {
     /// It happened at this ideal time.
     Met(Ns),
-    /// It happens once a stream has done so many operations.
+    /// It happens once a stream has done this many operations.
     Stream { stream: u32, done: usize },
     /// It happens once other members of the collective have come, which wake this one.
     Members,

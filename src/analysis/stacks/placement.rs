@@ -13,7 +13,7 @@ use crate::timeline::reader::RowReader;
 use crate::timeline::{Call, StackChange, Thread, ThreadId, Timeline};
 use std::collections::VecDeque;
 
-/// Stacks are handed on when so many are placed.
+/// Stacks are handed on when this many are placed.
 const SETTLED: usize = 64;
 
 /// What is the same for all threads.

@@ -14,7 +14,7 @@ use crate::timeline::reader::RowReader;
 use crate::timeline::{Call, StackSample, Thread, ThreadId, Timeline};
 use std::collections::VecDeque;
 
-/// Samples are dropped after the last call when there are so many.
+/// Samples are dropped after the last call when there are this many.
 const PASSED: usize = 256;
 
 /// Gives the samples of one process the images of their times.

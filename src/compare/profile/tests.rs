@@ -18,7 +18,7 @@ struct Run {
     functions: Vec<usize>,
 }
 
-/// A program of a main loop that calls functions in turn; each call takes about so many ticks.
+/// A program of a main loop that calls functions in turn; each call takes about this many ticks.
 fn run(label: &'static str, loops: usize, ticks: &[f64], random: &mut Random) -> Run {
     let mut functions = Vec::new();
     let (mut now, mut next) = (0.0, (random.below(1000) as f64) / 1000.0);

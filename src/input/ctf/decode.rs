@@ -121,7 +121,7 @@ pub(super) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder with so many slots, before any packet.
+    /// A decoder with this many slots, before any packet.
     pub(super) fn new(slots: usize) -> Self {
         let slots = vec![0; slots];
         Decoder {

@@ -96,7 +96,7 @@ impl MetadataError {
         self
     }
 
-    /// The same for a construct whose place is that of the error.
+    /// The error, inside a construct whose place is that of the error.
     pub(super) fn within_here(self, name: impl Into<String>) -> Self {
         let at = self.0.at;
         self.within(name, at)

@@ -29,7 +29,7 @@ pub struct Real<'a> {
     pub(super) reversed: bool,
 }
 
-/// True where an interchange format has so many bits.
+/// True where an interchange format has this many bits.
 pub(super) fn is_format(bits: u64) -> bool {
     matches!(bits, 16 | 32 | 64) || (bits >= 128 && bits.is_multiple_of(32))
 }

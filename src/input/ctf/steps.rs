@@ -51,7 +51,7 @@ pub(super) enum Step {
     Bits { lead: u32, node: Option<NodeIx>, save: Option<SlotIx>, size: u8, signed: bool, order: BitOrder },
     /// Save the last number in another slot too.
     Save(Slot),
-    /// The last number, of so many bits, updates the clock. `None`: as many as the number of variable length had.
+    /// The last number, of this many bits, updates the clock. `None`: as many as the number of variable length had.
     Clock(Option<NonZeroU8>),
     /// Read a number of variable length.
     Variable { node: Option<NodeIx>, save: Option<SlotIx>, signed: bool },
@@ -63,7 +63,7 @@ pub(super) enum Step {
     Run { node: NodeIx, times: Times, width: u8, elements: ElementKind },
     /// Check the trace's uuid.
     Uuid { times: Times, width: u8 },
-    /// Forward by so many elements of a fixed size.
+    /// Forward by this many elements of a fixed size.
     SkipRun { times: Times, bits: u64 },
     /// Repeat the steps from the next one to before `end`.
     Loop { node: Option<NodeIx>, times: Times, end: StepIx },

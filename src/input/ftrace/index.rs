@@ -87,7 +87,7 @@ impl PageIndexer<'_> {
         self.read_in(PART, ctx)
     }
 
-    /// The same, in parts of about `size` bytes.
+    /// The index, read in parts of about `size` bytes.
     fn read_in(&self, size: usize, ctx: &Ctx) -> Result<PageIndex, Cancelled> {
         let parts = self.parts(size);
         let mut cpus = vec![CpuIndex::default(); self.cpus.len()];

@@ -25,7 +25,8 @@ use std::ops::Range;
 
 /// Bytes after which a run is divided.
 pub(super) const LONG: usize = 256 << 10;
-/// The same where records do not name their CPU: the merge divides runs once more, and reads them to find the place.
+/// Bytes after which a run is divided where records do not name their CPU: the merge divides runs once more, and reads
+/// them to find the place.
 const LONG_UNKNOWN: usize = 16 << 10;
 
 /// See the module.

@@ -45,7 +45,7 @@ pub fn index(rules: &WalkRules, data: DataBytes<'_>, start: usize, ctx: &Ctx) ->
     index_in(PART, rules, data, start, ctx)
 }
 
-/// The same, in parts of nominally `size` bytes.
+/// The index of a file, read in parts of nominally `size` bytes.
 fn index_in(size: usize, rules: &WalkRules, data: DataBytes<'_>, start: usize, ctx: &Ctx) -> Result<Index, Cancelled> {
     let mut all = Index::default();
     let end = data.bytes.len();

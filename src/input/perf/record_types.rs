@@ -43,9 +43,9 @@ pub enum SideClass {
     Exit,
     /// A file is mapped.
     Map,
-    /// The same, with inode or build id.
+    /// A file is mapped, with its inode.
     Map2,
-    /// The same, with the build id of the file.
+    /// A file is mapped, with its build id.
     MapId,
     /// The ring was full.
     Lost,
@@ -55,9 +55,9 @@ pub enum SideClass {
     SwitchPreempted,
     /// A recorded thread leaves its CPU to wait (`--switch-events` without `-a`): the next thread is unknown.
     TaskOut,
-    /// The same of a thread that could continue.
+    /// A recorded thread that could continue leaves its CPU (`--switch-events` without `-a`).
     TaskPreempted,
-    /// It has a CPU again.
+    /// A recorded thread has a CPU again (`--switch-events` without `-a`).
     TaskIn,
 }
 

@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(read_text(large.as_bytes()), (1, 1, 0));
         let deep = format!("[{EVENT},{{\"args\":{}", "[".repeat(1 << 20));
         assert_eq!(read_text(deep.as_bytes()), (1, 1, 0));
-        // The same outside of events: elements and keys that are kept, brackets of what is skipped.
+        // What is too large outside of events: elements and keys that are kept, brackets of what is skipped.
         let (long, brackets) = ("x".repeat(5 << 20), "[".repeat(1 << 20));
         for damaged in [
             format!("[{EVENT},\"{long}\",{EVENT}]"),

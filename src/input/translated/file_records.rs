@@ -49,7 +49,7 @@ impl Translation {
         self.records.account.skip(Notice::RecordsUnused, records);
     }
 
-    /// The same of records that were kept.
+    /// Records that were kept, and that no analysis uses.
     pub fn unused_kept(&mut self, records: u64, what: impl FnOnce() -> String) {
         self.notices.add(Notice::RecordsUnused, records, what);
         self.records.account.skip(Notice::RecordsUnused, records);

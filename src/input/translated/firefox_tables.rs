@@ -162,7 +162,7 @@ pub(super) struct SampleTable {
     pub stack: Column<usize>,
     /// In milliseconds.
     pub time: Column<f64>,
-    /// The same as differences.
+    /// In milliseconds, each from the sample before it.
     pub time_deltas: Column<f64>,
     pub weight: Column<f64>,
     pub weight_type: Option<String>,

@@ -69,7 +69,7 @@ pub(super) fn read(
     read_in_parts(text, PART, translation, ctx)
 }
 
-/// The same with parts of about `part` bytes.
+/// Read a text in parts of about `part` bytes.
 fn read_in_parts(
     text: &[u8],
     part: usize,

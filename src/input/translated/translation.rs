@@ -202,7 +202,7 @@ impl Translation {
         self.switch_by_number(at, state.number(), next);
     }
 
-    /// The same with the kernel's number of the state.
+    /// A switch, with the kernel's number of the state in which the thread leaves.
     pub fn switch_by_number(&mut self, at: EventPlace<'_>, state: i64, next: NamedThread<'_>) {
         let prev = at.thread;
         self.know(at.time, next);

@@ -280,7 +280,7 @@ fn machine(pairs: bool, seal_every: usize) -> Machine {
 }
 
 fn text(machine: Machine) -> String {
-    let (timeline, notices) = machine.close(Vec::new());
+    let (timeline, notices) = machine.close(Vec::new(), Vec::new());
     let TimelineDraft { tables, threads, cpus, disk, services, marks, page_faults, counters } =
         TimelineDraft::of(&timeline);
     let Tables { names, stacks, images, quality, lossy, span, wake_stacks, remarks, .. } = tables;

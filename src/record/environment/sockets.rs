@@ -28,7 +28,7 @@ const MOST_LINKS: usize = 4096;
 const MOST_NAMESPACES: usize = 8;
 /// Bytes of a table that are read: about 7,000 sockets.
 const MOST_TABLE_BYTES: u64 = 1 << 20;
-/// A sample is followed by a pause of so many times the CPU time that it took: at most 1 % of a CPU.
+/// A sample is followed by a pause of this many times the CPU time that it took: at most 1 % of a CPU.
 const PAUSE_FACTOR: u32 = 100;
 /// What is said of a process whose sockets were not read.
 const UNKNOWN: &str = "unknown";

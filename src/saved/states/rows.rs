@@ -214,7 +214,7 @@ impl BlockReader<'_> {
         self.blocks.file.contradiction(self.index)
     }
 
-    /// The store of a family of so many lines.
+    /// The store of a family of this many lines.
     fn family<R: CheckedRow>(&mut self, index: FamilyIndex, lines: usize) -> Result<LineStore<R>, HistoryFileError> {
         self.ctx.cancel.check()?;
         let FamilyIndex { blocks, nodes, directory } = index;

@@ -76,7 +76,7 @@ fn store<R: StoredRow>(rows: &[R], random: &mut Random) -> LineStore<R> {
     builder.finish_with(1, tid)
 }
 
-/// The same with no leaf in memory.
+/// A store with no leaf in memory.
 fn cold<R: StoredRow>(store: &LineStore<R>, source: &Arc<dyn LeafSource>, ctx: &Ctx) -> LineStore<R> {
     let (directory, count) = (store.directory(), store.leaves().len());
     let leaves = Leaves::kept(&Arc::new(LeafPool::new(None, ctx)), source, count, R::FAMILY);

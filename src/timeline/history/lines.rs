@@ -27,8 +27,8 @@ pub enum Time {
     Instants(Vec<Timestamp>),
     /// All values within a span; the first and last one may reach beyond it.
     Range(Span),
-    /// A span cut into so many cells (2^20 at most) of equal width. The value of a cell is the state with most time in
-    /// it, of two equal ones the lower; where values are no states, the value at its start.
+    /// A span cut into this many cells (2^20 at most) of equal width. The value of a cell is the state with most time
+    /// in it, of two equal ones the lower; where values are no states, the value at its start.
     Points(Span, usize),
     /// The longest intervals.
     Longest(Longest),

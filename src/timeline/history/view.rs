@@ -87,7 +87,7 @@ impl StateHistory {
         Around { intervals, next }
     }
 
-    /// The same one by one. Returns what [`Around::next`] is.
+    /// The intervals of an attribute about a span, one by one. Returns what [`Around::next`] is.
     fn each_about(
         &self,
         reader: &RowReader<'_>,
@@ -167,7 +167,7 @@ impl StateHistory {
         }
     }
 
-    /// The same of the intervals about it.
+    /// The value at an instant, of the intervals about it.
     fn joined_at(&self, reader: &RowReader<'_>, attribute: AttributeId, t: Timestamp) -> AtInstant {
         let around = self.around(reader, attribute, Span::new(t, t.saturating_add(1)));
         let own = around.intervals.iter().find(|(span, _)| span.contains(t));

@@ -277,7 +277,7 @@ impl<R: StoredRow> LineStoreBuilder<R> {
         open.push(line, rows, block);
     }
 
-    /// The same for rows of several lines, sorted by line.
+    /// Add rows of several lines, sorted by line.
     pub fn push_lines(&mut self, rows: &[R], line: impl Fn(&R) -> usize) {
         for same in rows.chunk_by(|a, b| line(a) == line(b)) {
             same.first().into_iter().for_each(|first| self.push(line(first), same));
@@ -364,7 +364,7 @@ impl<R: StoredRow> LineStoreBuilder<R> {
         self.finish_with(lines, |_| None)
     }
 
-    /// The same, for rows that name threads of which `tid` has the tid.
+    /// The store of `lines` lines, whose rows name threads of which `tid` has the tid.
     pub fn finish_with(mut self, lines: usize, tid: impl Fn(u32) -> Option<i32>) -> LineStore<R> {
         self.seal_slab();
         self.leaves.shrink_to_fit();

@@ -166,7 +166,7 @@ impl PackedColumn {
         }
     }
 
-    /// The same for a column with a bitmap: the numbers other than zero are read as a dense column, and each row takes
+    /// The numbers of a column with a bitmap: those other than zero are read as a dense column, and each row takes
     /// the next of them or none by its bit. A branch on the bit would be predicted wrongly for every other row.
     fn fill_sparse(self, bytes: &[u8], row: usize, numbers: &mut [u64; BLOCK]) {
         let (offset, words, width) = (self.offset as usize, usize::from(self.words), usize::from(self.width));

@@ -68,7 +68,7 @@ pub(super) fn moment(number: u64) -> Timestamp {
 }
 
 impl LineDirectory {
-    /// A directory without lines, of rows that show so many values.
+    /// A directory without lines, of rows that show this many values.
     pub const fn for_values(shown: usize) -> LineDirectory {
         // What is known of values changes with late changes of rows.
         let reserved = [0, 0, 0, 0, shown as u8 * PartValue::BITS];
@@ -185,7 +185,7 @@ impl LineDirectory {
         self.parts.set(part, VALUES, PartValue::to_number(values));
     }
 
-    /// The numbers of all parts by leaf and position in it. A part of another leaf than so many is left out.
+    /// The numbers of all parts by leaf and position in it. A part of a leaf that is not among this many is left out.
     pub fn by_leaf(&self, leaves: usize) -> PartsBy {
         let mut all = PartsBy::of(|| (0..self.len()).map(|part| self.parts.get(part, LEAF) as usize), leaves);
         // Lines may have other numbers than when the leaf was made.
@@ -199,7 +199,7 @@ impl LineDirectory {
         parts.iter().map(of)
     }
 
-    /// The directory of some lines, of rows that show so many values.
+    /// The directory of some lines, of rows that show this many values.
     #[cfg(test)]
     pub fn of(lines: &[Vec<LinePart>], shown: usize) -> LineDirectory {
         let mut directory = LineDirectory::for_values(shown);
@@ -228,7 +228,7 @@ pub struct PartsBy {
 }
 
 impl PartsBy {
-    /// A stable sort of parts by their groups, of which there are so many; parts of others are left out.
+    /// A stable sort of parts by their groups, of this number; parts of others are left out.
     pub fn of<I: Iterator<Item = usize>>(group_of_parts: impl Fn() -> I, groups: usize) -> PartsBy {
         let mut ends = vec![0_u32; groups.saturating_add(1)];
         for group in group_of_parts() {

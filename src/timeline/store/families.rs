@@ -37,7 +37,7 @@ pub struct RowStores {
 }
 
 impl RowStores {
-    /// The same, with the leaves in a pool if they have more than its bytes.
+    /// The stores with their leaves in a pool, if these have more than its bytes.
     pub fn kept_in(mut self, pool: Option<Arc<LeafPool>>) -> RowStores {
         pool.iter().for_each(|pool| self.keep_in(pool));
         self

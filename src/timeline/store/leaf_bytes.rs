@@ -109,7 +109,7 @@ pub(super) fn names_lines(family: Family) -> bool {
 }
 
 impl LeafWriter {
-    /// A leaf of so many rows, to which the columns of its family will be added.
+    /// A leaf of this many rows, to which the columns of its family will be added.
     pub fn new(family: Family, base: Timestamp, rows: usize) -> LeafWriter {
         let mut bytes = Vec::with_capacity(HEADER + MOST_COLUMNS * COLUMN + rows * 8 + TRAILER);
         bytes.resize(HEADER + columns_of(family) * COLUMN, 0);

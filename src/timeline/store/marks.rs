@@ -205,7 +205,7 @@ impl MarkStore {
         MarkStore::from_kept(Leaves::Here(leaves.into_iter().map(Leaf::from).collect()), open)
     }
 
-    /// The same for leaves that are looked at when they are read.
+    /// The marks of leaves that are looked at when they are read, then `open`.
     pub fn from_kept(leaves: Leaves, open: impl IntoIterator<Item = Mark>) -> MarkStore {
         let mut store = MarkStore { leaves, open: OpenMarks::default() };
         store.extend(open);

@@ -297,7 +297,8 @@ impl<'s, R: StoredRow> LineView<'s, R> {
         self.search(behind, pin, |part, leaf, row| Self::start_in(part, leaf, row) < t)
     }
 
-    /// The same, if it is `place` or one of the next few; `None` for the first place, which no question led to.
+    /// The first row that starts at `t` or later, if it is `place` or one of the next few; `None` for the first place,
+    /// which no question led to.
     #[inline]
     pub fn starts_near(self, place: Place, t: Timestamp, pin: &mut LeafPin) -> Option<Place> {
         if self.start(self.before(place, pin)?, pin)? >= t {

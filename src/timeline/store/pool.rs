@@ -135,7 +135,7 @@ impl LeafPool {
         }))
     }
 
-    /// True where so many bytes of leaves are to come here: they are more than may be in memory, or the memory is
+    /// True where this many bytes of leaves are to come here: they are more than may be in memory, or the memory is
     /// limited by others, and leaves that are here can still give way to results.
     pub fn takes(&self, bytes: u64) -> bool {
         self.takes_all || bytes > self.budget()
@@ -146,7 +146,7 @@ impl LeafPool {
         self.budget.load(Ordering::Relaxed)
     }
 
-    /// At most so many bytes of leaves are in memory from now on, unless they were fewer before; others give way at
+    /// At most this many bytes of leaves are in memory from now on, unless they were fewer before; others give way at
     /// once, but for those that are held.
     pub fn shrink(&self, bytes: u64) {
         let before = self.budget.fetch_min(bytes, Ordering::Relaxed);

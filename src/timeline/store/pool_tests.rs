@@ -27,7 +27,7 @@ struct Faulty {
     /// Every so many reads fail, or, where `flips`, have another byte.
     every: usize,
     flips: bool,
-    /// No more than so many bytes can be written.
+    /// No more than this many bytes can be written.
     most: Option<usize>,
 }
 

@@ -15,7 +15,7 @@ use crate::timeline::segments::ThreadRows;
 use crate::timeline::{Call, CounterValue, CpuRun, DiskRequest, PageFault, Segment, Service, StackSample};
 use std::sync::Arc;
 
-/// A slab is sealed when it has so many rows: what is not sealed takes little memory, and a line has few parts.
+/// A slab is sealed when it has this many rows: what is not sealed takes little memory, and a line has few parts.
 const SLAB: usize = 1 << 14;
 
 /// Declares the families that have one builder, and what is done to all of them and to the counters.
@@ -158,7 +158,7 @@ impl RowBuilders {
         &mut self.counters[at]
     }
 
-    /// The same at the end, when no slab is open.
+    /// Take the builder of a counter out, at the end, when no slab is open.
     pub fn take_counter(&mut self, name: NameId) -> CounterBuilder {
         self.position(name).map_or_else(|| CounterBuilder::new(name), |at| self.counters.swap_remove(at))
     }

@@ -60,7 +60,7 @@ impl PartsOfSlabs {
         self.0.last().map_or(0, |last| last.first + last.parts.len() as u32)
     }
 
-    /// Add those of the next slab, which has so many leaves before its own.
+    /// Add those of the next slab, which has this many leaves before its own.
     pub fn add(&mut self, leaves: u32, parts: PartTable) {
         if parts.len() > 0 {
             self.0.push(PlacedParts { leaves, first: self.len(), parts });
@@ -79,7 +79,7 @@ impl PartsOfSlabs {
         }
     }
 
-    /// The directory of so many lines; `tid` has the tid of a thread.
+    /// The directory of this many lines; `tid` has the tid of a thread.
     pub fn directory<R: StoredRow>(&self, lines: usize, tid: impl Fn(u32) -> Option<i32>) -> LineDirectory {
         let tables = || self.0.iter().map(|of| &of.parts);
         let line = |table: &PartTable, part: usize| table.get(part, 0) as usize;

@@ -54,7 +54,7 @@ fn lines(app: &App, details: &Details, example: usize, columns: usize) -> Vec<St
     lines
 }
 
-/// The same without the sampled executions.
+/// What the details say beside the sampled executions.
 pub fn about(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     match details {

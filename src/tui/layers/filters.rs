@@ -75,7 +75,7 @@ impl FilterPrompt {
         }
     }
 
-    /// The same with an error that was found when the text was applied; the whole text is its place.
+    /// The prompt with an error that was found when the text was applied; the whole text is its place.
     fn refused(self, error: String) -> FilterPrompt {
         let place = 0..self.input.text().len();
         FilterPrompt { error: Some(PromptError { text: error, place }), ..self }

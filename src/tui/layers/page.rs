@@ -24,7 +24,7 @@ pub trait PageContent: Any + Debug {
     /// The action that opens it, and closes it again.
     fn action(&self) -> Action;
 
-    /// The lines, at most so many columns wide where words can be broken; the sampled execution at position `example`
+    /// The lines, at most this many columns wide where words can be broken; the sampled execution at position `example`
     /// is marked.
     fn lines(&self, app: &App, columns: usize, example: usize) -> Vec<StyledLine>;
 

@@ -5,7 +5,7 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::Color;
 use unicode_width::UnicodeWidthStr;
 
-/// A gap of so many unchanged cells is rewritten rather than jumped over.
+/// A gap of this many unchanged cells is rewritten rather than jumped over.
 const GAP: u16 = 4;
 
 /// True when both look the same: the colour of a blank cell's text does not show.

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, Hasher};
 pub struct Scrolled {
     top: usize,
     bottom: usize,
-    /// By so many lines.
+    /// By this many lines.
     by: usize,
     /// Towards the first line.
     up: bool,

@@ -99,7 +99,7 @@ pub fn moment(app: &mut App) {
     go_to_moment(app, span)
 }
 
-/// The same once executions and groups are there.
+/// Go to a span of the recording, where executions and groups are there.
 pub fn go_to_moment(app: &mut App, span: Span) {
     let (Some(model), Some(_)) = (app.model.clone(), &app.comparison) else {
         return app.say("the comparison is still running");

@@ -38,7 +38,7 @@ impl Bytes {
         self
     }
 
-    /// A number in so many bytes.
+    /// A number in this many bytes.
     pub fn full(mut self, value: u64, width: usize) -> Self {
         put_full(value, width, self.order, &mut self.data);
         self
@@ -132,7 +132,7 @@ impl Chunks {
         self.bytes.extend([0; 16]);
     }
 
-    /// True where so many bytes have room in the chunk.
+    /// True where this many bytes have room in the chunk.
     pub(super) fn fits(&self, length: usize) -> bool {
         self.bytes.len() - self.start + length + 2 <= self.size
     }

@@ -106,7 +106,7 @@ fn address(function: usize, offset: usize) -> u64 {
 
 #[derive(Clone, Debug)]
 enum Do {
-    /// Run for so many steps in a function.
+    /// Run for this many steps in a function.
     Run(usize, u64),
     Sleep(u64),
     /// Create a thread of a name.

@@ -86,7 +86,7 @@ impl When {
     pub const ALWAYS: When = When(TimeSet::Within(Span { start: Timestamp::MIN, end: Timestamp::MAX }));
 }
 
-/// With fewer attributes than one in so many intervals, each of them is on a cache line of its own.
+/// With fewer attributes than one in this many intervals, each of them is on a cache line of its own.
 const SPARSE: usize = 32;
 
 /// A node to be read, and the requested attributes and instants: positions in the lists of [`Which`] and [`When`].

@@ -44,7 +44,7 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// Number of intervals of one R-tree in a history of so many attributes.
+    /// Number of intervals of one R-tree in a history of this many attributes.
     pub(super) fn slab(&self, attributes: usize) -> usize {
         let leaves = match self.depth {
             Depth::Variable => attributes.div_ceil(self.node.max(1)).max(1),

@@ -69,8 +69,9 @@ fn older_conversation_is_a_call_where_the_environment_knows_that_the_process_con
     let answered = [("sendto", 40, 41, 9, 1), ("recvfrom", 50, 51, 9, 1), ("sendto", 60, 61, 9, 1)];
     calls(&mut builder, 1, &[&asked[..], &answered[..]].concat());
     let both = |environment: Option<PlacedEnvironment>, side| {
-        let mut timeline = builder.sealed();
-        environment.into_iter().for_each(|environment| timeline.set_environment(HOST, environment));
+        let mut recorded = builder.recorded();
+        environment.into_iter().for_each(|environment| recorded.set_environment(HOST, environment));
+        let timeline = recorded.seal();
         let found = find(&timeline, &task(side, "server"), &Ctx::new(1)).unwrap();
         let descriptors = found.map(|found| found.exchanges.iter().map(|it| it.descriptor.number()).collect());
         descriptors.unwrap_or_else(|_| Vec::new())

@@ -24,7 +24,7 @@ pub struct TimelineLines {
 const TIMELINE_TEXT: usize = 7;
 
 impl TimelineLines {
-    /// The lines of executions with so many threads, with the cursor on one of them (by execution), in a rectangle.
+    /// The lines of executions with this many threads, with the cursor on one of them (by execution), in a rectangle.
     /// `labels`: columns of the longest name.
     pub fn new(area: Rect, threads: &[usize], cursor: &[usize], labels: usize) -> TimelineLines {
         let (width, height) = (usize::from(area.width), usize::from(area.height));

@@ -37,7 +37,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App, comparison: &Comparison) {
     }
 }
 
-/// The label in so many columns; where it is cut, the number of places stays.
+/// The label in this many columns; where it is cut, the number of places stays.
 fn with_places(cause: &Cause, label: &str, columns: usize) -> String {
     let places = match cause.places.len() {
         0 | 1 => return label.to_owned(),
