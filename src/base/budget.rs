@@ -44,6 +44,9 @@ const WALKS_OF: u64 = 6;
 /// and lists by cause of a comparison. The model of 64 copies of a recording of locks has 116, and a comparison of its
 /// 461,248 system calls holds about as much beside it; the rest is an allowance, for symbols among others.
 const EXECUTION: u64 = 320;
+/// Bytes of an execution that is compared in blocks that are no large ones, where those go to a file: its metrics by
+/// column, of which a time takes 4 bytes, a count one.
+const SMALL_EXECUTION: u64 = 64;
 /// Bytes of blocks that were freed and are too small for others, where little is held.
 const PIECES: u64 = 3 << 20;
 /// Bytes of an execution that is not compared with others, without its contributions.
@@ -63,6 +66,8 @@ impl ResultsOf {
     fn bytes(self) -> u64 {
         let of = |size: u64, count: usize| size.saturating_mul(count as u64);
         match self {
+            // All but the columns are lists of all executions.
+            ResultsOf::Executions(executions) if LARGE_BLOCKS.are_bounded() => of(SMALL_EXECUTION, executions),
             ResultsOf::Executions(executions) => of(EXECUTION, executions),
             ResultsOf::Paths(executions) => of(HELD_UP, executions),
             // One list, which is a large block.

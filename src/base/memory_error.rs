@@ -123,6 +123,7 @@ fn part_of(stage: &str) -> &'static str {
         "answer" => " for the answer",
         "clocks" => " for messages between hosts",
         "mining" => " for patterns",
+        "states" => " for the states that were asked for",
         "overview" => " for the overview",
         // Before the first stage; the interface has results of earlier jobs.
         "" => " for the program itself, with what it holds already",

@@ -68,7 +68,7 @@ impl Question for QueryOptions {
             sound(history.timeline().check())?;
         }
         let time = self.time(history.window())?;
-        let lines = history.lines(attribute, &time, &console.ctx.cancel)?;
+        let lines = console.with_progress(|ctx| Ok(history.lines_in(attribute, &time, ctx)?))?;
         console.stage("query");
         if lines.is_empty() {
             let hint = "try threads/*/state or cpus/*/thread";

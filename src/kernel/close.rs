@@ -1,6 +1,7 @@
 //! The end of the kernel pass: open states are closed, and the timeline is sealed.
 
 use super::machine::Machine;
+use super::reasons::Reasons;
 use super::sealed_rows::{LateChange, SegmentChange};
 use super::thread_state::{Gaps, Sched, ThreadState, UnknownReason};
 use crate::base::names::{NameId, Names};
@@ -36,32 +37,21 @@ impl Machine {
         }
         let missing = self.unrecorded.iter().next().map_or(String::new(), |(_, cpu)| format!("CPU {cpu}"));
         self.notices.add(Notice::CpusMissing, self.unrecorded.len() as u64, || missing);
-        for state in self.threads.iter_mut() {
-            if state.is_alive() {
-                let mut label = state.own_label(&self.reasons);
-                if state.sched == Sched::Blocked {
-                    label.qualifier = Some(self.reasons.ended);
-                }
-                state.cut(end, label);
-                state.end_call(end, None);
-                state.thread.life.end = end;
-            }
-            let thread = &mut state.thread;
-            match thread.names.first_mut() {
-                Some(first) => first.from = thread.life.start,
-                None => thread.names.push(ThreadName { from: thread.life.start, name: unnamed }),
-            }
-            let names = &self.out.tables.names;
-            let handlers = &self.handlers;
-            let mut is_disk_worker =
-                |name| *worker_names.entry(name).or_insert_with(|| handlers.is_disk_worker(names.get(name)));
-            thread.disk_worker = thread.names.iter().any(|name| is_disk_worker(name.name));
-        }
         let begin = self.start();
-        self.threads.iter_mut().for_each(|state| state.begin_with(begin));
         let mut out = self.out;
-        out.threads =
-            self.threads.into_parts().0.map(|state| ThreadDraft { thread: state.thread, rows: state.rows }).collect();
+        let (names, handlers) = (&out.tables.names, &self.handlers);
+        let mut is_disk_worker =
+            |name| *worker_names.entry(name).or_insert_with(|| handlers.is_disk_worker(names.get(name)));
+        for (line, mut state) in self.threads.into_parts().0.enumerate() {
+            state.close(end, unnamed, &self.reasons);
+            state.begin_with(begin);
+            let ThreadState { mut thread, rows, .. } = state;
+            thread.disk_worker = thread.names.iter().any(|name| is_disk_worker(name.name));
+            thread.seal(&rows);
+            // There may be many: their rows do not wait for each other.
+            self.sealed.push_thread(line, rows);
+            out.threads.push(ThreadDraft { thread, rows: ThreadRows::default() });
+        }
         let all = self.cpus.into_vec();
         let mut lines = vec![0; all.len()];
         let mut cpus: Vec<_> = all.into_iter().enumerate().filter(|(_, cpu)| cpu.is_known()).collect();
@@ -141,6 +131,9 @@ impl Machine {
         self.notices.add(Notice::SwitchesMissing, gaps, || format!("at {first} ns"));
         self.notices.add(Notice::ThreadsLeftOut, left_out, String::new);
         let tracked: Vec<bool> = tracked.into_iter().map(|(left_out, all)| left_out * 2 > all).collect();
+        if tracked.contains(&true) {
+            self.threads.wake_all();
+        }
         let untracked = |state: &ThreadState| tracked.get(state.thread.host.index()) == Some(&true);
         for (line, state) in self.threads.iter_mut().enumerate().filter(|(_, state)| untracked(state)) {
             let change = SegmentChange::Untracked { follows: state.followed };
@@ -186,6 +179,26 @@ impl Machine {
         for cpu in self.cpus.iter_mut().filter(|cpu| scheduled.get(cpu.host.index()) != Some(&true)) {
             cpu.thread = None;
             cpu.runs.clear();
+        }
+    }
+}
+
+impl ThreadState {
+    /// Its open states end with the recording, and its first name holds from the beginning of its life.
+    fn close(&mut self, end: Timestamp, unnamed: NameId, reasons: &Reasons) {
+        if self.is_alive() {
+            let mut label = self.own_label(reasons);
+            if self.sched == Sched::Blocked {
+                label.qualifier = Some(reasons.ended);
+            }
+            self.cut(end, label);
+            self.end_call(end, None);
+            self.thread.life.end = end;
+        }
+        let thread = &mut self.thread;
+        match thread.names.first_mut() {
+            Some(first) => first.from = thread.life.start,
+            None => thread.names.push(ThreadName { from: thread.life.start, name: unnamed }),
         }
     }
 }

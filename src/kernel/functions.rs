@@ -34,6 +34,11 @@ pub(super) struct Functions {
 }
 
 impl Functions {
+    /// True where it is in none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.deeper == 0
+    }
+
     /// Addresses of the stack after the entry of one more function.
     pub(super) fn stack_with(&self, address: u64) -> Vec<u64> {
         let callers = self.open.iter().rev().map(|function| function.address.saturating_add(1));

@@ -10,7 +10,7 @@ use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::event::host::HostId;
 use crate::event::kind::{Event, TextId};
-use crate::kernel::threads::{Holder, HostTid, ThreadInstance};
+use crate::kernel::threads::{Holder, HostTid};
 use crate::reading::batch::{DumpStatus, DumpedThread, ThreadContext};
 use crate::timeline::{ThreadId, VirtualIds};
 
@@ -146,7 +146,7 @@ impl Machine {
         }
         let same = self.by_vtid.entry((host, ids.tid)).or_default();
         if same.len().is_power_of_two() {
-            same.retain(|other| self.threads[*other].is_alive());
+            same.retain(|other| self.threads.is_alive(*other));
         }
         same.push(thread);
         self.claim_images(thread, ids.pid);

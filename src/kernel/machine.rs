@@ -64,6 +64,8 @@ pub struct Machine {
     /// Events since rows were sealed.
     pub(super) unsealed_events: usize,
     pub(super) threads: ThreadTable<ThreadState>,
+    /// Number of threads that had ended when rows were sealed.
+    pub(super) ended: usize,
     pub(super) by_vtid: HashMap<(HostId, i32), SmallVec<[ThreadId; 2]>>,
     /// The threads that seem to have certain ids in user space, by host, thread id and process id.
     pub(super) guesses: HashMap<(HostId, i32, i32), Guess>,
@@ -231,6 +233,7 @@ impl Machine {
             seal_moments: SealMoments::every(SEAL_EVERY),
             unsealed_events: 0,
             threads: ThreadTable::default(),
+            ended: 0,
             by_vtid: HashMap::default(),
             guesses: HashMap::default(),
             unclaimed: HashMap::default(),

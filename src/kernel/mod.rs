@@ -25,6 +25,8 @@ mod copied_events;
 mod copies;
 mod counters;
 mod cpu;
+mod ended_list;
+mod ended_thread;
 mod fork;
 mod function_events;
 mod functions;
@@ -59,6 +61,8 @@ mod worker_rows;
 
 #[cfg(test)]
 mod seal_tests;
+#[cfg(test)]
+mod threads_tests;
 
 pub use handlers::Handlers;
 pub use machine::Machine;

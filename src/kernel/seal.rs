@@ -22,6 +22,7 @@ use super::sealed_rows::{
 use super::thread_state::{OpenCall, Sched, ThreadState};
 use crate::base::heap::{HeapSize, block};
 use crate::base::time::Timestamp;
+use crate::kernel::threads::Visit;
 use crate::timeline::store::builder::OpenBytes;
 use crate::timeline::store::parts::RowPlace;
 use crate::timeline::store::pool::LeafPool;
@@ -29,7 +30,7 @@ use crate::timeline::store::row_builders::{OpenSlabs, RowBuilders, SealedSlabs};
 use crate::timeline::{ThreadId, ThreadRows};
 use std::sync::Arc;
 
-/// Events for each thread between two slabs.
+/// Events for each living thread between two slabs.
 const PER_THREAD: usize = 4;
 /// A family of which few events make rows waits until it has a row for each this many of the least events between two
 /// slabs (1,024, half a leaf): else each slab would have a leaf for a few rows of it.
@@ -57,7 +58,7 @@ impl ThreadState {
     }
 
     /// True if its rows stay as they are until an event changes them.
-    fn is_sealed(&self) -> bool {
+    pub(super) fn is_sealed(&self) -> bool {
         let ThreadRows { segments, calls, samples, .. } = &self.rows;
         let is_small = segments.capacity().max(calls.capacity()).max(samples.capacity()) <= 2 * KEPT;
         is_small && segments.len().max(calls.len()).max(samples.len()) <= 1
@@ -135,7 +136,7 @@ impl Machine {
 
     /// Move all settled rows to the store, at one of the moments for it, unless there were few events since the last.
     pub(super) fn seal_rows(&mut self) {
-        if self.unsealed_events < self.seal_moments.least.max(PER_THREAD * self.threads.iter().len()) {
+        if self.unsealed_events < self.seal_moments.least.max(PER_THREAD * (self.threads.len() - self.ended)) {
             return;
         }
         self.unsealed_events = 0;
@@ -147,14 +148,19 @@ impl Machine {
             let bytes = state.rows.heap_bytes();
             before = before + bytes - state.row_bytes;
             after -= state.row_bytes;
-            state.seal_rows(line, begin, is_scheduled(state.thread.host.index()), &mut self.sealed);
+            let scheduled = is_scheduled(state.thread.host.index());
+            state.seal_rows(line, begin, scheduled, &mut self.sealed);
             if state.sched == Sched::Dead {
                 // There may be many more of them than live at a time.
                 state.rows.shrink_to_fit();
+                self.ended += usize::from(!std::mem::replace(&mut state.has_ended, true));
+            }
+            if scheduled && state.is_at_rest() {
+                return Visit::Ended;
             }
             state.row_bytes = state.rows.heap_bytes();
             after += state.row_bytes;
-            !state.is_sealed()
+            if state.is_sealed() { Visit::Known } else { Visit::Again }
         });
         self.slabs.in_threads = after;
         self.slabs.most_outside = self.slabs.most_outside.max(before + self.bytes_of_others());

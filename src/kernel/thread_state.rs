@@ -164,6 +164,8 @@ pub(super) struct ThreadState {
     pub last_sample: Timestamp,
     /// True if an exec gave it its last name.
     pub named_by_exec: bool,
+    /// True if it had ended when rows were sealed.
+    pub has_ended: bool,
     /// The functions that it is in, where their events were recorded.
     pub functions: Functions,
 }
@@ -206,6 +208,7 @@ impl ThreadState {
             runs_softirqs: false,
             last_sample: Timestamp::MIN,
             named_by_exec: false,
+            has_ended: false,
             functions: Functions::default(),
         }
     }
@@ -420,20 +423,5 @@ impl ThreadState {
     /// Its process, where the recording names it.
     pub fn known_pid(&self) -> Option<i32> {
         self.pid.get()
-    }
-}
-
-impl ThreadInstance for ThreadState {
-    fn tid(&self) -> i32 {
-        self.thread.tid
-    }
-
-    fn set_tid(&mut self, tid: i32) {
-        self.thread.tid = tid;
-        self.change_description();
-    }
-
-    fn is_alive(&self) -> bool {
-        self.sched != Sched::Dead
     }
 }

@@ -13,9 +13,12 @@
 //!   ends; its own id is free ([`ThreadTable::take_over`]).
 //! - The state dump fills what is unknown and replaces nothing ([`Observed`]).
 
+use super::ended_list::EndedList;
 use crate::event::host::HostId;
 use crate::timeline::ThreadId;
 use foldhash::HashMap;
+use std::cell::{Cell, OnceCell};
+use std::fmt::Debug;
 use std::ops::{Index, IndexMut};
 
 /// The name of a thread in events.
@@ -70,7 +73,9 @@ pub enum Holder {
 }
 
 /// The properties of a thread instance that the rules need.
-pub trait ThreadInstance {
+pub trait ThreadInstance: From<Self::Ended> {
+    /// All that it is once it has ended, in less memory.
+    type Ended: Clone + Debug + From<Self>;
     /// The id that it has now.
     fn tid(&self) -> i32;
     /// It takes over another id.
@@ -79,20 +84,44 @@ pub trait ThreadInstance {
     fn is_alive(&self) -> bool;
 }
 
+/// What becomes of an instance that was visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visit {
+    /// It is visited the next time, too.
+    Again,
+    /// It is visited once something may have changed it.
+    Known,
+    /// Likewise, and little will: it is kept in less memory until it is asked for.
+    Ended,
+}
+
+/// Where an instance is that has ended.
+#[derive(Clone, Debug)]
+struct Ended<T> {
+    /// Its place among the ended ones, once it has one.
+    place: Option<u32>,
+    /// As it is there, where it was asked for.
+    read: OnceCell<Box<T>>,
+}
+
 /// All thread instances, and which one each id names.
 #[derive(Clone, Debug)]
-pub struct ThreadTable<T> {
-    /// Each in a place of its own: the table grows without moving them.
-    all: Vec<Box<T>>,
+pub struct ThreadTable<T: ThreadInstance> {
+    /// Each in memory of its own: the table grows without moving it. `None` while it is among the ended ones.
+    all: Vec<Option<Box<T>>>,
     /// By instance: true if it may have changed since [`ThreadTable::visit_changed`].
-    changed: Vec<bool>,
+    changed: Vec<Cell<bool>>,
+    /// By instance.
+    ended: Vec<Ended<T>>,
+    list: EndedList<T::Ended>,
     /// The latest instance of each id that was seen; `None` where it has another id now.
     latest: HashMap<HostTid, Option<ThreadId>>,
 }
 
-impl<T> Default for ThreadTable<T> {
+impl<T: ThreadInstance> Default for ThreadTable<T> {
     fn default() -> Self {
-        ThreadTable { all: Vec::new(), changed: Vec::new(), latest: HashMap::default() }
+        let (all, changed, ended) = (Vec::new(), Vec::new(), Vec::new());
+        ThreadTable { all, changed, ended, list: EndedList::default(), latest: HashMap::default() }
     }
 }
 
@@ -101,14 +130,19 @@ impl<T: ThreadInstance> ThreadTable<T> {
     pub fn holder(&self, key: HostTid) -> Holder {
         match self.latest.get(&key) {
             None => Holder::Unseen,
-            Some(Some(thread)) if self[*thread].is_alive() => Holder::Alive(*thread),
+            Some(Some(thread)) if self.is_alive(*thread) => Holder::Alive(*thread),
             Some(_) => Holder::Ended,
         }
     }
 
     /// The instance that has an id.
     pub fn alive(&self, key: HostTid) -> Option<ThreadId> {
-        self.latest(key).filter(|thread| self[*thread].is_alive())
+        self.latest(key).filter(|thread| self.is_alive(*thread))
+    }
+
+    /// True until an instance ends.
+    pub fn is_alive(&self, thread: ThreadId) -> bool {
+        self.all[thread.index()].as_ref().is_some_and(|instance| instance.is_alive())
     }
 
     /// The instance that had an id last, ended or not.
@@ -132,8 +166,9 @@ impl<T: ThreadInstance> ThreadTable<T> {
     /// A new instance, in memory of its own, and the instance that the id named before.
     fn open_boxed(&mut self, key: HostTid, instance: Box<T>) -> (ThreadId, Option<ThreadId>) {
         let thread = ThreadId::at(self.all.len());
-        self.all.push(instance);
-        self.changed.push(true);
+        self.all.push(Some(instance));
+        self.ended.push(Ended { place: None, read: OnceCell::new() });
+        self.changed.push(Cell::new(true));
         let before = self.latest.insert(key, Some(thread));
         (thread, before.flatten())
     }
@@ -142,7 +177,7 @@ impl<T: ThreadInstance> ThreadTable<T> {
     /// id.
     pub fn fork(&mut self, key: HostTid, child: Box<T>, end: impl FnOnce(&mut T)) -> (ThreadId, Option<ThreadId>) {
         let (thread, before) = self.open_boxed(key, child);
-        if let Some(old) = before.filter(|old| self[*old].is_alive()) {
+        if let Some(old) = before.filter(|old| self.is_alive(*old)) {
             end(&mut self[old]);
         }
         (thread, before)
@@ -162,45 +197,66 @@ impl<T: ThreadInstance> ThreadTable<T> {
         self[thread].set_tid(first.tid);
     }
 
-    /// The instances by id.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &T> {
-        self.all.iter().map(Box::as_ref)
+    /// Number of instances.
+    pub fn len(&self) -> usize {
+        self.all.len()
     }
 
-    /// The instances by id.
-    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut T> {
-        self.changed.fill(true);
-        self.all.iter_mut().map(Box::as_mut)
+    /// The instances that are not among the ended ones, by id.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.all.iter().filter_map(|instance| instance.as_deref())
     }
 
-    /// Call `visit` for each instance that may have changed since the last time, with its position. Those for which it
-    /// returns true are visited the next time, too. Cost: a byte for each instance, and those that are visited.
-    pub fn visit_changed(&mut self, mut visit: impl FnMut(usize, &mut T) -> bool) {
-        for (at, (instance, changed)) in self.all.iter_mut().zip(&mut self.changed).enumerate() {
-            if *changed {
-                *changed = visit(at, instance);
+    /// The instances that are not among the ended ones, by id.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.changed.fill(Cell::new(true));
+        self.all.iter_mut().filter_map(|instance| instance.as_deref_mut())
+    }
+
+    /// None is among the ended ones any more.
+    pub fn wake_all(&mut self) {
+        (0..self.all.len()).for_each(|at| {
+            let _ = &mut self[ThreadId::at(at)];
+        });
+    }
+
+    /// Call `visit` for each instance that may have changed since the last time, with its position. Cost: a byte for
+    /// each instance, and those that are visited.
+    pub fn visit_changed(&mut self, mut visit: impl FnMut(usize, &mut T) -> Visit) {
+        for (at, changed) in self.changed.iter_mut().enumerate().filter(|(_, changed)| changed.get()) {
+            let (instance, ended) = (&mut self.all[at], &mut self.ended[at]);
+            ended.read = OnceCell::new();
+            let visited = instance.as_deref_mut().map_or(Visit::Known, |instance| visit(at, instance));
+            changed.set(visited == Visit::Again);
+            if let Some(instance) = instance.take_if(|_| visited == Visit::Ended) {
+                ended.place = Some(self.list.put(ended.place, T::Ended::from(*instance)));
             }
         }
     }
 
     /// False for an instance that nothing has changed since [`ThreadTable::visited`].
     pub fn has_changed(&self, thread: ThreadId) -> bool {
-        self.changed.get(thread.index()) == Some(&true)
+        self.changed.get(thread.index()).is_some_and(Cell::get)
     }
 
     /// What has changed of an instance so far is known.
     pub fn visited(&mut self, thread: ThreadId) {
-        self.changed.get_mut(thread.index()).into_iter().for_each(|changed| *changed = false);
+        self.changed.get(thread.index()).into_iter().for_each(|changed| changed.set(false));
     }
 
     /// The instance of an id of this table.
     pub fn get(&self, thread: ThreadId) -> Option<&T> {
-        self.all.get(thread.index()).map(Box::as_ref)
+        (thread.index() < self.all.len()).then(|| &self[thread])
     }
 
     /// The instances, and which one each id that was seen names.
     pub fn into_parts(self) -> (impl Iterator<Item = T>, impl Iterator<Item = (HostTid, Option<ThreadId>)>) {
-        (self.all.into_iter().map(|instance| *instance), self.latest.into_iter())
+        let ThreadTable { all, ended, mut list, latest, .. } = self;
+        let instance = move |(instance, ended): (Option<Box<T>>, Ended<T>)| match instance {
+            Some(instance) => Some(*instance),
+            None => list.take(ended.place?).map(T::from),
+        };
+        (all.into_iter().zip(ended).filter_map(instance), latest.into_iter())
     }
 
     /// An id names this instance from now on, or none.
@@ -209,21 +265,39 @@ impl<T: ThreadInstance> ThreadTable<T> {
     }
 }
 
-impl<T> Index<ThreadId> for ThreadTable<T> {
+impl<T> Ended<T> {
+    /// The instance as it was.
+    #[cold]
+    fn wake<E: Clone>(&self, list: &EndedList<E>) -> Box<T>
+    where
+        T: From<E>,
+    {
+        // All that have ended have a place.
+        Box::new(T::from(list[self.place.unwrap_or(u32::MAX)].clone()))
+    }
+}
+
+impl<T: ThreadInstance> Index<ThreadId> for ThreadTable<T> {
     type Output = T;
 
     /// Ids come from this table.
     #[inline]
     fn index(&self, thread: ThreadId) -> &T {
-        &self.all[thread.index()]
+        self.all[thread.index()].as_ref().unwrap_or_else(|| {
+            // The copy goes with the next visit.
+            self.changed[thread.index()].set(true);
+            let ended = &self.ended[thread.index()];
+            ended.read.get_or_init(|| ended.wake(&self.list))
+        })
     }
 }
 
-impl<T> IndexMut<ThreadId> for ThreadTable<T> {
+impl<T: ThreadInstance> IndexMut<ThreadId> for ThreadTable<T> {
     #[inline]
     fn index_mut(&mut self, thread: ThreadId) -> &mut T {
-        self.changed[thread.index()] = true;
-        &mut self.all[thread.index()]
+        self.changed[thread.index()].set(true);
+        let (ended, list) = (&self.ended, &self.list);
+        self.all[thread.index()].get_or_insert_with(|| ended[thread.index()].wake(list))
     }
 }
 
@@ -269,106 +343,4 @@ pub(super) struct Guess {
     pub thread: ThreadId,
     /// Number of events in a row.
     pub events: u32,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HOST: HostId = HostId::at(0);
-
-    struct Named {
-        tid: i32,
-        alive: bool,
-    }
-
-    impl ThreadInstance for Named {
-        fn tid(&self) -> i32 {
-            self.tid
-        }
-
-        fn set_tid(&mut self, tid: i32) {
-            self.tid = tid;
-        }
-
-        fn is_alive(&self) -> bool {
-            self.alive
-        }
-    }
-
-    fn key(tid: i32) -> HostTid {
-        HostTid::new(HOST, tid)
-    }
-
-    #[test]
-    fn visits_are_of_what_changed() {
-        let mut table = ThreadTable::default();
-        let ids: Vec<ThreadId> = (0..4).map(|tid| table.open(key(tid), Named { tid, alive: true })).collect();
-        let visited = |table: &mut ThreadTable<Named>, again: Option<usize>| {
-            let mut tids = Vec::new();
-            table.visit_changed(|at, thread| {
-                assert_eq!(at, thread.tid() as usize);
-                tids.push(at);
-                Some(at) == again
-            });
-            tids
-        };
-        assert_eq!(visited(&mut table, Some(2)), [0, 1, 2, 3], "new instances are");
-        assert_eq!(table[ids[1]].tid(), 1);
-        assert_eq!(visited(&mut table, None), [2], "reading changes nothing; one wants to be visited again");
-        table[ids[3]].alive = false;
-        assert_eq!(visited(&mut table, None), [3]);
-        table.fork(key(0), Box::new(Named { tid: 4, alive: true }), |old| old.alive = false);
-        assert_eq!(visited(&mut table, None), [0, 4], "a fork ends the one that had the id");
-        assert_eq!(visited(&mut table, None), [0; 0]);
-        table.iter_mut().for_each(|thread| thread.alive = true);
-        assert_eq!(visited(&mut table, None).len(), 5);
-    }
-
-    #[test]
-    fn holder_follows_forks_and_ends() {
-        let mut table = ThreadTable::default();
-        assert_eq!(table.holder(key(7)), Holder::Unseen);
-        let first = table.open(key(7), Named { tid: 7, alive: true });
-        assert_eq!(table.holder(key(7)), Holder::Alive(first));
-        table[first].alive = false;
-        assert_eq!((table.holder(key(7)), table.latest(key(7))), (Holder::Ended, Some(first)));
-        assert_eq!(table.holder_on(key(7), Some(first)), Holder::Alive(first));
-        let second = table.open(key(7), Named { tid: 7, alive: true });
-        let (third, before) = table.fork(key(7), Box::new(Named { tid: 7, alive: true }), |old| old.alive = false);
-        assert_eq!(before, Some(second));
-        assert!(!table[second].is_alive());
-        assert_eq!(table.holder(key(7)), Holder::Alive(third));
-    }
-
-    #[test]
-    fn take_over_ends_the_first_thread_and_frees_the_own_id() {
-        let mut table = ThreadTable::default();
-        let first = table.open(key(7), Named { tid: 7, alive: true });
-        let other = table.open(key(8), Named { tid: 8, alive: true });
-        table.take_over(other, key(8), key(7), |leader| leader.alive = false);
-        assert_eq!((table.holder(key(7)), table.holder(key(8))), (Holder::Alive(other), Holder::Ended));
-        assert_eq!((table[other].tid(), table[first].is_alive()), (7, false));
-        table.take_over(other, key(7), key(7), |_| unreachable!());
-        assert_eq!(table.holder(key(7)), Holder::Alive(other));
-    }
-
-    #[test]
-    fn on_cpu_distinguishes_idle_tasks_by_their_cpu() {
-        let mut table = ThreadTable::default();
-        let idle = table.open(HostTid::on_cpu(HOST, 1, 0), Named { tid: 0, alive: true });
-        assert_eq!(table.holder_on(HostTid::on_cpu(HOST, 2, 0), Some(idle)), Holder::Unseen);
-        assert_eq!(HostTid::on_cpu(HOST, 1, 7), key(7));
-    }
-
-    #[test]
-    fn observed_prefers_own_events_and_the_first_dump() {
-        let mut pid = Observed::default();
-        pid.fill(Some(1));
-        pid.fill(Some(2));
-        assert_eq!(pid.get(), Some(1));
-        pid.observe(Some(3));
-        pid.observe(None);
-        assert_eq!(pid.get(), Some(3));
-    }
 }

@@ -35,6 +35,8 @@ pub(super) struct UsageThread {
 }
 
 impl ThreadInstance for UsageThread {
+    type Ended = UsageThread;
+
     fn tid(&self) -> i32 {
         self.tid
     }

@@ -128,7 +128,7 @@ pub(super) fn prepare(batch: &mut Batch, machine: Machine, options: PrepareOptio
     out.packets = packets.finish(span.0, span.1);
     events.truncate(left);
     batch.events = events;
-    (out.names, out.threads) = (machine.out.tables.names.len(), machine.threads.iter().len());
+    (out.names, out.threads) = (machine.out.tables.names.len(), machine.threads.len());
     out.quality = machine.out.tables.quality;
     out.unrecorded = machine.unrecorded;
     out

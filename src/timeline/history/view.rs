@@ -15,7 +15,7 @@ use super::instant::{AtInstant, AttributeParts};
 use super::join::join;
 use super::lines::{Held, HistoryLine, Longest, Time, points_of};
 use super::{Shown, StateValue, Times, most};
-use crate::base::ctx::{Cancel, Cancelled};
+use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::memory_error::MemoryError;
 use crate::base::spans::LongestSpans;
 use crate::base::time::{Span, Timestamp};
@@ -237,12 +237,12 @@ impl StateHistory {
         &self,
         attributes: &[AttributeId],
         Longest { span, count, value: wanted }: &Longest,
-        cancel: &Cancel,
+        next: &dyn Fn() -> Result<(), Cancelled>,
     ) -> Result<Vec<HistoryLine>, Cancelled> {
         let reader = self.timeline.reader(Asker::History);
         let mut found = LongestSpans::new(*count);
         for attribute in attributes.iter().filter(|_| !span.is_empty()) {
-            cancel.check()?;
+            next()?;
             self.each_about(&reader, *attribute, *span, &mut |own, value| {
                 let meets = own.end > span.start && own.start < span.end;
                 if meets && wanted.as_ref().is_none_or(|wanted| self.show(value).is(wanted)) {
@@ -250,7 +250,6 @@ impl StateHistory {
                 }
             });
         }
-        cancel.check()?;
         let line =
             |(span, (attribute, value))| HistoryLine { attribute, held: vec![Held { span, value: Some(value) }] };
         Ok(found.longest_first().map(line).collect())
@@ -280,10 +279,29 @@ impl StateHistory {
     /// The lines of all attributes that `pattern` matches, in order of their paths. An attribute without any interval
     /// (such as `threads`, which only has others below it) has no line, unless the pattern names it.
     pub fn lines(&self, pattern: &str, time: &Time, cancel: &Cancel) -> Result<Vec<HistoryLine>, Cancelled> {
-        let mut attributes = self.table.attributes.matching(pattern);
+        self.lines_of(self.table.attributes.matching(pattern), time, &|| cancel.check())
+    }
+
+    /// The same as a stage of long work, whose units are the attributes.
+    pub fn lines_in(&self, pattern: &str, time: &Time, ctx: &Ctx) -> Result<Vec<HistoryLine>, Cancelled> {
+        let attributes = self.table.attributes.matching(pattern);
+        ctx.progress.enter("states", attributes.len() as u64);
+        self.lines_of(attributes, time, &|| {
+            ctx.progress.step(1);
+            ctx.cancel.check()
+        })
+    }
+
+    /// The lines of some attributes; `next` is asked before each.
+    fn lines_of(
+        &self,
+        mut attributes: Vec<AttributeId>,
+        time: &Time,
+        next: &dyn Fn() -> Result<(), Cancelled>,
+    ) -> Result<Vec<HistoryLine>, Cancelled> {
         let reader = self.timeline.reader(Asker::History);
         if let Time::Longest(longest) = time {
-            return self.longest(&attributes, longest, cancel);
+            return self.longest(&attributes, longest, next);
         }
         let several = attributes.len() > 1;
         if several {
@@ -300,7 +318,7 @@ impl StateHistory {
         };
         let at = Time::Instants(instants);
         let line = |attribute: AttributeId| {
-            cancel.check()?;
+            next()?;
             Ok(match (time, &at) {
                 (Time::Points(span, _), Time::Instants(starts))
                     if self.is_state(attribute) && (several || self.has_any(&reader, attribute)) =>
