@@ -344,11 +344,15 @@ pub mod record {
     }
 }
 pub mod saved {
+    pub use crate::saved::{SavedFileError, SavedKind};
+    pub mod container {
+        pub use crate::saved::container::{SavedFile, SavedFileWriter, SectionName};
+    }
     pub mod executions {
-        pub use crate::saved::executions::{Database, DatabaseError, Writer};
+        pub use crate::saved::executions::{Database, Writer};
     }
     pub mod states {
-        pub use crate::saved::states::{HistoryFile, HistoryFileWriter, LeafChecks, StatesOf, read, write};
+        pub use crate::saved::states::{LeafChecks, StatesOf, read, write};
     }
 }
 pub mod session {

@@ -12,6 +12,7 @@
 //! code that was once reached (see `kept/README.md`), `found/` those that once failed; `tests/replay.rs` asks the same
 //! of both and of mutations, with a stable compiler.
 
+pub mod saved;
 pub mod seeds;
 #[allow(dead_code)]
 #[path = "../../tests/support"]
@@ -251,85 +252,27 @@ pub fn ask_archive(bytes: &[u8]) {
     assert_eq!(checked.broken, None);
 }
 
-/// Open a database and read each model; what it says of its length and of the checksum of its table is put right
-/// before.
+/// Open a database and read each model; what it says of its length and its checksums is put right before.
 pub fn ask_database(bytes: &[u8]) {
-    const HEADER: usize = 32;
-    let mut bytes = bytes.to_vec();
-    if bytes.len() >= HEADER {
-        let length = (bytes.len() as u64).to_le_bytes();
-        bytes[16..24].copy_from_slice(&length);
-        bytes[24..32].fill(0);
-        let count = u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]) as usize;
-        let begin = count.saturating_mul(HEADER).saturating_add(HEADER).min(bytes.len());
-        // Of the sections as well, where they lie within it.
-        for at in (HEADER..begin.saturating_sub(HEADER - 1)).step_by(HEADER) {
-            let number = |at: usize| bytes[at..at + 8].iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b)) as usize;
-            let (offset, length) = (number(at + 16), number(at + 24));
-            if let Some(section) = offset.checked_add(length).and_then(|end| bytes.get(offset..end)) {
-                let sum = crc32fast::hash(section).to_le_bytes();
-                bytes[at + 12..at + 16].copy_from_slice(&sum);
-            }
-        }
-        let sum = crc32fast::hash(&bytes[..begin]).to_le_bytes();
-        bytes[28..32].copy_from_slice(&sum);
-    }
     let path = folder().expect("a folder").join("database");
-    fs::write(&path, bytes).expect("the database");
+    fs::write(&path, saved::put_right(bytes)).expect("the database");
     let Ok(database) = Database::open(&path) else { return };
-    for task in 0..database.tasks.len().min(4) {
+    for task in 0..database.contents.tasks.len().min(4) {
         let _ = database.durations(task);
         let _ = database.model(task, &Ctx::new(1));
     }
 }
 
 /// Open a history file and ask it for executions and states, its leaves read when it is opened, or when they are asked
-/// for; what it says of its length, of the checksums of its sections and of its leaves is put right before.
+/// for; what it says of its length and its checksums is put right before.
 pub fn ask_history_file(bytes: &[u8]) {
-    const HEADER: usize = 40;
-    const ENTRY: usize = 32;
-    let mut bytes = bytes.to_vec();
-    let number = |bytes: &[u8], at: usize| {
-        bytes.get(at..at + 8).map_or(0, |n| n.iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b)) as usize)
-    };
-    if bytes.len() >= HEADER {
-        let length = (bytes.len() as u64).to_le_bytes();
-        bytes[16..24].copy_from_slice(&length);
-        let count = u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]) as usize;
-        let table = number(&bytes, 24).min(bytes.len());
-        for at in (table..bytes.len().saturating_sub(ENTRY - 1)).step_by(ENTRY).take(count) {
-            let (offset, length) = (number(&bytes, at + 8), number(&bytes, at + 16));
-            let Some(end) = offset.checked_add(length).filter(|end| *end <= table) else { continue };
-            if bytes[at..at + 8].ends_with(b"leaves\0\0") || bytes[at..at + 8] == *b"k.leaves" {
-                put_leaves_right(&mut bytes[offset..end]);
-            }
-            let sum = crc32fast::hash(&bytes[offset..end]).to_le_bytes();
-            bytes[at + 24..at + 28].copy_from_slice(&sum);
-        }
-        let sum = crc32fast::hash(&[&bytes[..HEADER - 4], &bytes[table..]].concat()).to_le_bytes();
-        bytes[HEADER - 4..HEADER].copy_from_slice(&sum);
-    }
     let path = folder().expect("a folder").join("history");
-    fs::write(&path, bytes).expect("the history file");
+    fs::write(&path, saved::put_right(bytes)).expect("the history file");
     for leaves in [LeafChecks::AtOpening, LeafChecks::WhenRead] {
         let (options, argument) = (OpenOptions { leaves, ..OpenOptions::default() }, Argument::parse(path.clone()));
         let Ok(mut session) = session::Session::open(&[argument], &options, &Ctx::new(1)) else { continue };
         let _ = session.model(None, &SymbolPaths::default(), &[], &Ctx::new(1));
         let _ = session.history(&Ctx::new(1));
-    }
-}
-
-/// Make the checksum of each leaf fit.
-fn put_leaves_right(mut leaves: &mut [u8]) {
-    while let Some(&[a, b, c, d]) = leaves.get(4..8) {
-        let length = u32::from_le_bytes([a, b, c, d]) as usize;
-        if length < 8 || length > leaves.len() {
-            return;
-        }
-        let (leaf, rest) = leaves.split_at_mut(length);
-        let sum = crc32fast::hash(&leaf[..length - 4]).to_le_bytes();
-        leaf[length - 4..].copy_from_slice(&sum);
-        leaves = rest;
     }
 }
 

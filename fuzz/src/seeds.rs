@@ -85,7 +85,7 @@ fn built(more: &[&str]) -> Vec<u8> {
     };
     let built = command::run(&command);
     assert!(matches!(built, Ok(0)), "a file can be built: {built:?}");
-    fs::read(path).expect("the file")
+    super::saved::unpacked(&fs::read(path).expect("the file"))
 }
 
 /// Fragments without the preamble, which the target writes itself.

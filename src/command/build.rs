@@ -62,8 +62,9 @@ impl Question for BuildOptions {
             Session::Databases(databases) => databases.refuse("build"),
         })?;
         console.stage("analyse");
+        let notices = writer.notices().clone();
         writer.save(console.output()?)?;
-        Ok(writer.notices().clone().into())
+        Ok(notices.into())
     }
 }
 

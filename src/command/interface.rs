@@ -210,7 +210,7 @@ impl Analyst {
             Session::Run(run) => run.build(&[], ctx)?,
             Session::Databases(databases) => return databases.refuse("build"),
         };
-        Ok(writer.bytes())
+        Ok(writer.bytes()?)
     }
 }
 

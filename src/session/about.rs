@@ -2,6 +2,7 @@
 //! history file in their place.
 
 use super::Invariants;
+use super::history_file::KeptUsage;
 use super::traces::Traces;
 use crate::analysis::usage::Usage;
 use crate::base::ctx::Ctx;
@@ -72,7 +73,8 @@ impl Traces {
     pub fn cpu_totals(&self, invariants: Invariants, ctx: &Ctx) -> anyhow::Result<(CpuTotals, Notices)> {
         self.alone("stats cpu")?;
         if let Some(reopened) = &self.reopened {
-            return Ok(reopened.cpu_totals());
+            let KeptUsage { cpu, cpu_notices, .. } = reopened.usage()?;
+            return Ok((cpu, cpu_notices));
         }
         let (usage, notices) = self.usage(Focus::Running, invariants, ctx)?;
         Ok((CpuTotals { cpus: usage.cpus(), threads: usage.threads() }, notices))
@@ -82,7 +84,8 @@ impl Traces {
     pub fn transfers(&self, invariants: Invariants, ctx: &Ctx) -> anyhow::Result<(Vec<IoUse>, Notices)> {
         self.alone("stats io")?;
         if let Some(reopened) = &self.reopened {
-            return Ok(reopened.transfers());
+            let KeptUsage { io, io_notices, .. } = reopened.usage()?;
+            return Ok((io, io_notices));
         }
         let (usage, notices) = self.usage(Focus::Transfers, invariants, ctx)?;
         Ok((usage.processes(), notices))

@@ -105,7 +105,7 @@ impl Traces {
         make: &Maker<'_, T>,
         ctx: &Ctx,
     ) -> anyhow::Result<Option<Made<T>>> {
-        let with = SymbolsAndCtx { places: &self.with_recorded(places), ctx };
+        let with = SymbolsAndCtx { places: &self.with_recorded(places)?, ctx };
         let mut best = Best { answer: None, enough: None, some: None };
         let marked = own_trials(pass, own)?;
         try_own(pass, &marked, &mut best, make, with)?;
@@ -144,7 +144,7 @@ impl Traces {
         ctx: &Ctx,
     ) -> anyhow::Result<Vec<MarkedLoop>> {
         let programs = Programs::new(&pass.timeline, None);
-        let places = &self.with_recorded(places);
+        let places = &self.with_recorded(places)?;
         let room = SpanRoom::of(ctx);
         let (loops, _) = candidates::loops(&pass.timeline, &programs, &pass.stacks, places, &room, ctx)?;
         let mut marked = Vec::new();

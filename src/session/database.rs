@@ -11,7 +11,8 @@ use crate::model::Model;
 use crate::model::facts::{Facts, TaskDurations};
 use crate::model::join::{self, Renamed};
 use crate::reading::delimiter_names::system_call;
-use crate::saved::executions::{self, Database};
+use crate::saved::SavedKind;
+use crate::saved::executions::Database;
 use foldhash::HashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,8 +31,8 @@ struct LabelledDatabase {
 impl Databases {
     /// Open what is named, if it is databases. Cost: their headers.
     pub fn open(arguments: &[Argument]) -> anyhow::Result<Option<Databases>> {
-        let Some(one) = arguments.iter().find(|a| executions::is_database(&a.path)) else { return Ok(None) };
-        if let Some(other) = arguments.iter().find(|a| !executions::is_database(&a.path)) {
+        let Some(one) = arguments.iter().find(|a| SavedKind::Executions.is_of(&a.path)) else { return Ok(None) };
+        if let Some(other) = arguments.iter().find(|a| !SavedKind::Executions.is_of(&a.path)) {
             anyhow::bail!(
                 "{}: not a database, and {} is one: build a database of the other as well",
                 other.path.display(),
@@ -52,21 +53,21 @@ impl Databases {
     /// Notices about the traces that they were built from.
     pub fn notices(&self) -> Notices {
         let mut notices = Notices::default();
-        self.opened.iter().for_each(|one| notices.merge(&one.database.notices));
+        self.opened.iter().for_each(|one| notices.merge(&one.database.contents.notices));
         notices
     }
 
     /// The tasks of all of them, those of the first one first.
     pub fn tasks(&self) -> Vec<String> {
         let mut known = HashSet::default();
-        let all = self.opened.iter().flat_map(|one| &one.database.tasks);
+        let all = self.opened.iter().flat_map(|one| &one.database.contents.tasks);
         all.filter(|task| known.insert(task.as_str())).cloned().collect()
     }
 
     /// The task that was named; without one, the first that all databases hold, else the first of any.
     pub fn task(&self, typed: Option<&str>) -> anyhow::Result<String> {
         let tasks = self.tasks();
-        let in_all = |t: &&String| self.opened.iter().all(|one| one.database.tasks.contains(t));
+        let in_all = |t: &&String| self.opened.iter().all(|one| one.database.contents.tasks.contains(t));
         let chosen = match typed {
             Some(typed) => {
                 let call = || system_call(typed).and_then(|call| tasks.iter().find(|t| *t == call));
@@ -99,7 +100,7 @@ impl Databases {
         ctx.progress.enter("opening", 0);
         let mut models = Vec::new();
         for LabelledDatabase { label, database } in &self.opened {
-            let Some(at) = database.tasks.iter().position(|t| *t == task) else { continue };
+            let Some(at) = database.contents.tasks.iter().position(|t| *t == task) else { continue };
             let mut model = database.model(at, ctx)?;
             if let Some(label) = label {
                 join::label(&mut model, label);
@@ -118,9 +119,9 @@ impl Databases {
         let mut facts = Facts::default();
         let mut durations: BTreeMap<&str, Vec<Ns>> = BTreeMap::new();
         for LabelledDatabase { database, .. } in &self.opened {
-            facts.traces.extend(database.facts.traces.iter().cloned());
-            facts.lost = facts.lost.and(database.facts.lost);
-            for (at, task) in database.tasks.iter().enumerate() {
+            facts.traces.extend(database.contents.facts.traces.iter().cloned());
+            facts.lost = facts.lost.and(database.contents.facts.lost);
+            for (at, task) in database.contents.tasks.iter().enumerate() {
                 durations.entry(task).or_default().extend(database.durations(at)?);
             }
         }

@@ -3,21 +3,18 @@
 //! In: the values of which a session of traces makes answers. Out: their bytes. A section is one of the structures
 //! below; ALGORITHMS.md 8.12 lists them.
 
-use crate::base::notice::{Notice, Notices};
+use crate::base::notice::Notices;
 use crate::base::op::Op;
-use crate::base::pack::{Pack, Unpack};
-use crate::base::packed::{Packed, packed, packed_variants};
+use crate::base::packed::{packed, packed_variants};
 use crate::base::time::Span;
 use crate::event::derived::{ConversationSide, Conversations, Derived, WaitIterations};
 use crate::event::task::{Condition, Delimiter, Literal, Pairing, TaskDefinition};
+use crate::model::TraceInfo;
 use crate::model::clock::{FittedClocks, HostClock};
-use crate::model::facts::{Facts, Lost, TraceFacts};
-use crate::model::recorded::{Recorded, StackKind};
-use crate::model::recorder::TraceRecorder;
+use crate::model::facts::Facts;
 use crate::model::usage::{CpuTotals, CpuUse, IoUse, Moved, ThreadUse};
-use crate::model::{TraceInfo, TraceLevel};
 use crate::reading::signature::{EventSignature, PayloadField};
-use crate::saved::states::SectionName;
+use crate::saved::container::SectionName;
 
 /// [`KeptRecording`].
 pub(super) const RECORDING: SectionName = SectionName::new("recordng");
@@ -99,11 +96,6 @@ packed! {
     KeptTrace { info, labelled }
     KeptTasks { tasks, declared, classes, marked }
     KeptUsage { cpu, cpu_notices, io, io_notices }
-    Facts { traces, lost }
-    Lost { events, packets, streams }
-    TraceFacts { path, format, begin, end, streams, packets, host, clock, event_types, recorded }
-    Recorded { host, recorder, events, stacks }
-    TraceInfo { label, level, span, recorded }
     FittedClocks { clocks, notices }
     HostClock { host, correction, error, beside_kernel, packets, traces }
     EventSignature { name, shown, kernel, fields, contexts }
@@ -122,37 +114,11 @@ packed! {
 
 packed_variants! {
     HistoryStates { All, Beginning, Own }
-    TraceRecorder { Other, Lttng, Perf, TraceCmd, Dtrace, Etw, Perfetto, ScoreP, Eztrace }
-    StackKind { UserAtSwitches, KernelAtSwitches, Samples, ByFramePointer }
-    TraceLevel { Machine, MpiRun }
     Op { Less, AtMost, More, AtLeast, Equal, NotEqual }
     Literal { Number(number), Text(text) }
     Pairing { Thread, Key, ProcessKey, Function, Derived(derived) }
     Derived { Iterations(waits), Call(name), Process(name), Thread(name), Named(name), Exchanges(conversations) }
     ConversationSide { Serves, Calls }
-}
-
-/// The name, the count and the first place of each.
-impl Packed for Notices {
-    fn pack(&self, pack: &mut Pack) {
-        pack.number(self.iter().count() as u64);
-        for (notice, entry) in self.iter() {
-            pack.text(notice.name());
-            pack.number(entry.count);
-            pack.text(&entry.first);
-        }
-    }
-
-    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
-        let mut notices = Notices::default();
-        for _ in 0..unpack.index(unpack.0.len())? {
-            let name = unpack.text()?;
-            let notice = Notice::ALL.iter().find(|notice| notice.name() == name)?;
-            let (count, first) = (unpack.number()?, unpack.text()?);
-            notices.add(*notice, count, || first);
-        }
-        Some(notices)
-    }
 }
 
 #[cfg(test)]
@@ -197,13 +163,5 @@ mod tests {
         };
         let tasks: Vec<TaskDefinition> = pairings.into_iter().map(task).collect();
         assert_eq!(value_of::<Vec<TaskDefinition>>(&bytes_of(&tasks)), Some(tasks));
-    }
-
-    #[test]
-    fn notices_are_read_as_they_were_written() {
-        let mut notices = Notices::default();
-        notices.add(Notice::DiscardedEvents, u64::MAX, || "packet 3".to_owned());
-        notices.add(Notice::Unfinished, 1, String::new);
-        assert_eq!(value_of::<Notices>(&bytes_of(&notices)), Some(notices));
     }
 }

@@ -19,7 +19,9 @@ use crate::base::notice::Notices;
 use crate::base::packed::bytes_of;
 use crate::event::task::{Pairing, TaskDefinition};
 use crate::reading::tasks;
-use crate::saved::states::{self, HistoryFileWriter, StatesOf};
+use crate::saved::SavedKind;
+use crate::saved::container::SavedFileWriter;
+use crate::saved::states::{self, StatesOf};
 use crate::symbols::cache::SymbolCache;
 use crate::symbols::files::SymbolPaths;
 use crate::symbols::{self, ProcessStack, StackResolver, kept};
@@ -29,7 +31,7 @@ use std::sync::Arc;
 
 /// A history file in the making, and the notices of the pass over its recording.
 pub struct NewHistoryFile {
-    pub writer: HistoryFileWriter,
+    pub writer: SavedFileWriter,
     /// About the recording.
     pub notices: Notices,
 }
@@ -48,9 +50,9 @@ impl Traces {
         let usage = self.kept_usage(ctx)?;
         let (bare, bare_notices) = self.record(&[], ctx)?;
         let known = Arc::new(SymbolCache::default());
-        let places = SymbolPaths { known: Some(Arc::clone(&known)), ..self.with_recorded(places) };
+        let places = SymbolPaths { known: Some(Arc::clone(&known)), ..self.with_recorded(places)? };
         let (timeline, notices) = self.states(&marked, &places, ctx)?;
-        let mut writer = HistoryFileWriter::default();
+        let mut writer = SavedFileWriter::new(SavedKind::States);
         writer.add(RECORDING, bytes_of(&self.kept_recording(opened, &notices, ctx)?));
         let catalog = self.tasks();
         let classes = catalog.classes.iter().map(|class| (**class).clone()).collect();
@@ -107,7 +109,7 @@ impl Traces {
 fn kept_history(
     timeline: &Timeline,
     (bare, notices): (&Timeline, Notices),
-    writer: &mut HistoryFileWriter,
+    writer: &mut SavedFileWriter,
     ctx: &Ctx,
 ) -> anyhow::Result<KeptHistory> {
     let span = bare.span();

@@ -49,7 +49,7 @@ impl Traces {
         pass.notices = notices;
         let tables = &stacks.tables;
         let sources = StackSources { spaces: &tables.spaces, stacks: &tables.timelines, symbols: &tables.symbols };
-        let recorded = &self.with_recorded(places);
+        let recorded = &self.with_recorded(places)?;
         operation_stacks::attach(&pass.timeline, sources, &mut operations, recorded, &mut pass.notices, ctx)?;
         // What mining needs for a while is free again before executions are explained.
         let mined = PatternAnalysis::new(operations, ctx)?;
@@ -72,7 +72,7 @@ impl Traces {
             return Ok(None);
         }
         let with_contributions = |pass: &KernelPass, chosen: usize, rule: PairingRule| {
-            let request = self.request(pass, chosen, rule, places, &[]);
+            let request = self.request(pass, chosen, rule, places, &[])?;
             let notices = pass.notices_with(&pass.notices, chosen);
             Ok(explain::with_contributions(&pass.timeline, stacks, &request, &notices, ctx)?)
         };

@@ -46,7 +46,7 @@ use crate::model::execution::ExecutionId;
 use crate::model::join::{self, Renamed};
 use crate::model::recorded::Recorded;
 use crate::model::{Model, elapsed};
-use crate::saved::states::is_history_file;
+use crate::saved::SavedKind;
 use crate::symbols::files::SymbolPaths;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -100,8 +100,8 @@ impl Session {
         if let Some(databases) = Databases::open(arguments)? {
             return Ok(Session::Databases(databases));
         }
-        if let Some(one) = arguments.iter().find(|a| is_history_file(&a.path)) {
-            if let Some(other) = arguments.iter().find(|a| !is_history_file(&a.path)) {
+        if let Some(one) = arguments.iter().find(|a| SavedKind::States.is_of(&a.path)) {
+            if let Some(other) = arguments.iter().find(|a| !SavedKind::States.is_of(&a.path)) {
                 anyhow::bail!(
                     "{}: not a history file, and {} is one: build one of the other as well",
                     other.path.display(),

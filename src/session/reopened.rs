@@ -1,9 +1,11 @@
 //! A recording that is reopened from a history file, without its traces.
 //!
-//! In: the file. Out: what a session asks of traces: states with the events of tasks, tasks, facts, notices. Tables and
-//! index are read when the file is opened, rows when they are asked for ([`LeafChecks`]); each question gets a copy of
-//! the tables, which shares the rows. A task whose events are not in the file is refused by its name. Several files are
-//! several recordings, whose executions are joined. Cost: the bytes of tables and index, and a read for each leaf.
+//! In: the file. Out: what a session asks of traces: states with the events of tasks, tasks, facts, notices. Facts and
+//! tasks are read when the file is opened; tables and index of the states, functions and totals when a question first
+//! needs them; rows when they are asked for ([`LeafChecks`]), all with the file where damaged ones are to be left out.
+//! Each question gets a copy of the tables, which shares the rows. A task whose events are not in the file is refused
+//! by its name. Several files are several recordings, whose executions are joined. Cost: the bytes of the sections that
+//! are needed, and a read for each leaf.
 
 use super::UsageError;
 use super::catalog::TaskCatalog;
@@ -20,28 +22,32 @@ use crate::model::TraceInfo;
 use crate::model::clock::FittedClocks;
 use crate::model::facts::Facts;
 use crate::model::stored::StoredRows;
-use crate::model::usage::{CpuTotals, IoUse};
-use crate::saved::states::{self, HistoryFile, HistoryFileError, LeafChecks, StatesOf};
+use crate::saved::container::SavedFile;
+use crate::saved::states::{self, LeafChecks, StatesOf};
+use crate::saved::{SavedFileError, SavedKind};
 use crate::symbols::cache::SymbolCache;
 use crate::symbols::files::SymbolPaths;
 use crate::symbols::kept;
 use crate::timeline::{RecordedTimeline, Timeline};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// See the module.
 pub(super) struct Reopened {
-    file: Arc<HistoryFile>,
+    file: Arc<SavedFile>,
     checks: LeafChecks,
     /// Given by the user.
     label: Option<String>,
-    timeline: Timeline,
+    states: OnceLock<KeptStates>,
     /// The tasks whose events are in it.
     marked: Vec<TaskDefinition>,
     recording: KeptRecording,
-    usage: KeptUsage,
-    history: KeptHistory,
-    symbols: Arc<SymbolCache>,
-    /// About the file itself.
+    symbols: OnceLock<Arc<SymbolCache>>,
+}
+
+/// The states in the file.
+struct KeptStates {
+    timeline: Timeline,
+    /// Rows that were left out.
     damage: Notices,
 }
 
@@ -51,27 +57,39 @@ impl Reopened {
         argument: &Argument,
         checks: LeafChecks,
         ctx: &Ctx,
-    ) -> Result<(Reopened, TaskCatalog, FittedClocks), HistoryFileError> {
+    ) -> Result<(Reopened, TaskCatalog, FittedClocks), SavedFileError> {
         ctx.progress.enter("opening", 0);
-        let file = Arc::new(HistoryFile::open(&argument.path)?);
-        let mut damage = Notices::default();
+        let file = Arc::new(SavedFile::open(&argument.path, SavedKind::States)?);
         let mut recording: KeptRecording = file.value(RECORDING)?;
         let KeptTasks { tasks, declared, classes, marked } = file.value(TASKS)?;
-        let usage = file.value(USAGE)?;
-        let symbols = kept::read(&file.section(SYMBOLS)?).ok_or_else(|| file.contradiction(SYMBOLS))?;
-        let timeline = states::read(&file, (StatesOf::AllEvents, checks), &mut damage, ctx)?;
-        let history = file.value(HISTORY)?;
-        if recording.traces.len() != timeline.traces().len() || declared > tasks.len() {
-            return Err(file.contradiction(RECORDING));
+        if declared > tasks.len() {
+            return Err(file.contradiction(TASKS));
         }
         if let Some(label) = &argument.label {
             recording.rename(label);
         }
         let clocks = std::mem::take(&mut recording.clocks);
         let catalog = TaskCatalog::kept(tasks, declared, classes.into_iter().map(Arc::new).collect());
-        let (label, symbols) = (argument.label.clone(), Arc::new(symbols));
-        let reopened = Reopened { file, checks, label, timeline, marked, recording, usage, history, symbols, damage };
+        let (label, states, symbols) = (argument.label.clone(), OnceLock::new(), OnceLock::new());
+        let reopened = Reopened { file, checks, label, states, marked, recording, symbols };
+        if checks == LeafChecks::AtOpening {
+            // All notices are known from then on.
+            reopened.states(ctx)?;
+        }
         Ok((reopened, catalog, clocks))
+    }
+
+    /// The states, read once.
+    fn states(&self, ctx: &Ctx) -> Result<&KeptStates, SavedFileError> {
+        if let Some(states) = self.states.get() {
+            return Ok(states);
+        }
+        let mut damage = Notices::default();
+        let timeline = states::read(&self.file, (StatesOf::AllEvents, self.checks), &mut damage, ctx)?;
+        if self.recording.traces.len() != timeline.traces().len() {
+            return Err(self.file.contradiction(RECORDING));
+        }
+        Ok(self.states.get_or_init(|| KeptStates { timeline, damage }))
     }
 
     /// The file as the user named it.
@@ -80,7 +98,7 @@ impl Reopened {
     }
 
     /// The states, with the events of some tasks in this order.
-    pub fn record(&self, tasks: &[TaskDefinition]) -> Result<(RecordedTimeline, Notices), UsageError> {
+    pub fn record(&self, tasks: &[TaskDefinition], ctx: &Ctx) -> anyhow::Result<(RecordedTimeline, Notices)> {
         let mut positions = vec![Vec::new(); self.marked.len()];
         for (position, task) in (0_u32..).zip(tasks) {
             if matches!(task.pairing, Pairing::Derived(_)) {
@@ -89,35 +107,36 @@ impl Reopened {
             let marked = self.marked.iter().position(|marked| has_same_events(marked, task));
             match marked.and_then(|marked| positions.get_mut(marked)) {
                 Some(positions) => positions.push(position),
-                None => return Err(self.refuse_task(task)),
+                None => return Err(self.refuse_task(task).into()),
             }
         }
-        let mut timeline = RecordedTimeline::new(self.timeline.clone());
+        let KeptStates { timeline, damage } = self.states(ctx)?;
+        let mut timeline = RecordedTimeline::new(timeline.clone());
         let is_same = |(at, positions): (u32, &Vec<u32>)| *positions == [at];
         if !(0_u32..).zip(&positions).all(is_same) {
             timeline.renumber_tasks(&positions);
         }
         let mut notices = self.recording.pass.clone();
-        notices.merge(&self.damage);
+        notices.merge(damage);
         Ok((timeline, notices))
     }
 
     /// The state history that `query` asks.
     pub fn history(&self, ctx: &Ctx) -> anyhow::Result<RecordedHistory> {
-        let KeptHistory { states, span, notices } = &self.history;
-        let mut notices = notices.clone();
-        if *states == HistoryStates::Own {
+        let KeptHistory { states, span, mut notices } = self.file.value(HISTORY)?;
+        if states == HistoryStates::Own {
             let timeline = states::read(&self.file, (StatesOf::KernelEvents, self.checks), &mut notices, ctx)?;
             return Ok(RecordedHistory::new(timeline, None, notices));
         }
-        notices.merge(&self.damage);
-        let beginning = (*states == HistoryStates::Beginning).then_some(*span);
-        Ok(RecordedHistory::new(self.timeline.clone(), beginning, notices))
+        let KeptStates { timeline, damage } = self.states(ctx)?;
+        notices.merge(damage);
+        let beginning = (states == HistoryStates::Beginning).then_some(span);
+        Ok(RecordedHistory::new(timeline.clone(), beginning, notices))
     }
 
     /// How large the store of the states is.
-    pub fn stored(&self) -> StoredRows {
-        self.timeline.stored()
+    pub fn stored(&self, ctx: &Ctx) -> anyhow::Result<StoredRows> {
+        Ok(self.states(ctx)?.timeline.stored())
     }
 
     fn refuse_task(&self, task: &TaskDefinition) -> UsageError {
@@ -138,14 +157,22 @@ impl Reopened {
     }
 
     /// The names of functions that are in the file, whatever files there are now.
-    pub fn symbols(&self) -> SymbolPaths {
-        SymbolPaths { known: Some(Arc::clone(&self.symbols)), ..SymbolPaths::default() }
+    pub fn symbols(&self) -> Result<SymbolPaths, SavedFileError> {
+        let known = match self.symbols.get() {
+            Some(known) => known,
+            None => {
+                let read = kept::read(&self.file.section(SYMBOLS)?);
+                let known = Arc::new(read.ok_or_else(|| self.file.contradiction(SYMBOLS))?);
+                self.symbols.get_or_init(|| known)
+            }
+        };
+        Ok(SymbolPaths { known: Some(Arc::clone(known)), ..SymbolPaths::default() })
     }
 
     /// Notices raised when the traces and the file were opened.
     pub fn notices(&self) -> Notices {
         let mut notices = self.recording.opened.clone();
-        notices.merge(&self.damage);
+        self.states.get().iter().for_each(|states| notices.merge(&states.damage));
         notices
     }
 
@@ -169,14 +196,9 @@ impl Reopened {
         self.recording.has_events
     }
 
-    /// CPU time by CPU and thread.
-    pub fn cpu_totals(&self) -> (CpuTotals, Notices) {
-        (self.usage.cpu.clone(), self.usage.cpu_notices.clone())
-    }
-
-    /// Bytes read and written by process.
-    pub fn transfers(&self) -> (Vec<IoUse>, Notices) {
-        (self.usage.io.clone(), self.usage.io_notices.clone())
+    /// CPU time by CPU and thread, and bytes read and written by process.
+    pub fn usage(&self) -> Result<KeptUsage, SavedFileError> {
+        self.file.value(USAGE)
     }
 }
 

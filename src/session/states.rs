@@ -27,7 +27,7 @@ impl Traces {
     /// How large the store of the states is, with the events of the tasks that are tried where none is named.
     pub fn stored(&mut self, ctx: &Ctx) -> anyhow::Result<StoredRows> {
         if let Some(reopened) = &self.reopened {
-            return Ok(reopened.stored());
+            return reopened.stored(ctx);
         }
         self.fit_clocks(ctx)?;
         let (timeline, _) = self.record(&self.candidates(&[])?, ctx)?;

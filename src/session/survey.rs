@@ -58,7 +58,7 @@ impl Traces {
         }
         let loops = self.loops(&mut pass, places, ctx)?;
         let timeline = &pass.timeline;
-        let missing = &pass.stacks.get(timeline, &self.with_recorded(places), ctx)?.notices;
+        let missing = &pass.stacks.get(timeline, &self.with_recorded(places)?, ctx)?.notices;
         notices.merge(&missing.asking());
         let mut names = Vec::new();
         for MarkedLoop { task, name } in loops {

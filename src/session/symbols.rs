@@ -9,6 +9,7 @@ use crate::base::time::Ns;
 use crate::input::Trace;
 use crate::reading::bind::is_kernel;
 use crate::reading::dialect::RELEASES;
+use crate::saved::SavedFileError;
 use crate::symbols::files::SymbolPaths;
 use crate::symbols::kernel;
 use crate::symbols::machine::{RecordedMachine, ThisMachine};
@@ -21,12 +22,12 @@ const PERF: &str = "perf.data";
 
 impl Traces {
     /// `places`, with what the recordings say themselves; of a history file its own alone.
-    pub(super) fn with_recorded(&self, places: &SymbolPaths) -> SymbolPaths {
+    pub(super) fn with_recorded(&self, places: &SymbolPaths) -> Result<SymbolPaths, SavedFileError> {
         if let Some(reopened) = &self.reopened {
             let wants_kernel = reopened.facts().traces.iter().any(|trace| trace.format.starts_with(PERF));
-            return SymbolPaths { wants_kernel, ..reopened.symbols() };
+            return Ok(SymbolPaths { wants_kernel, ..reopened.symbols()? });
         }
-        with_recorded_of(&self.traces(), places)
+        Ok(with_recorded_of(&self.traces(), places))
     }
 }
 

@@ -169,7 +169,7 @@ impl Traces {
     /// The kernel pass, with marks for some tasks.
     pub fn record(&self, tasks: &[TaskDefinition], ctx: &Ctx) -> anyhow::Result<(RecordedTimeline, Notices)> {
         if let Some(reopened) = &self.reopened {
-            return Ok(reopened.record(tasks)?);
+            return reopened.record(tasks, ctx);
         }
         let pairs = self.pairs();
         let options = Options {
@@ -281,7 +281,7 @@ impl Traces {
         places: &SymbolPaths,
         ctx: &Ctx,
     ) -> anyhow::Result<KernelPass> {
-        let places = &self.with_recorded(places);
+        let places = &self.with_recorded(places)?;
         let (timeline, notices) = self.states(&tasks, places, ctx)?;
         self.derive(tasks, timeline, notices, places, ctx)
     }
@@ -365,7 +365,7 @@ impl Traces {
         notices: &mut Notices,
         ctx: &Ctx,
     ) -> anyhow::Result<RecordingTables> {
-        let tables = pass.stacks.get(&pass.timeline, &self.with_recorded(places), ctx)?;
+        let tables = pass.stacks.get(&pass.timeline, &self.with_recorded(places)?, ctx)?;
         Ok(RecordingTables::new(&pass.timeline, tables, notices))
     }
 
@@ -378,7 +378,7 @@ impl Traces {
         timelines: &[ExecutionId],
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
-        let request = self.request(pass, chosen, rule, places, timelines);
+        let request = self.request(pass, chosen, rule, places, timelines)?;
         let notices = pass.notices_with(&placed.notices, chosen);
         Ok(explain::with_stacks(&pass.timeline, &placed.stacks, &request, &notices, ctx)?)
     }
@@ -391,7 +391,7 @@ impl Traces {
         rule: PairingRule,
         places: &SymbolPaths,
         timelines: &[ExecutionId],
-    ) -> explain::TaskRequest {
+    ) -> anyhow::Result<explain::TaskRequest> {
         let known = self.tasks().names();
         let (mut tasks, name) = (Arc::clone(&known.all), &pass.tasks[chosen].name);
         let task = known.first.get(name).copied().unwrap_or_else(|| {
@@ -399,8 +399,8 @@ impl Traces {
             tasks.len() - 1
         });
         let traces = self.about();
-        let (places, timelines) = (self.with_recorded(places), timelines.to_vec());
-        explain::TaskRequest { tasks, task, marks: chosen as u32, rule, traces, places, timelines }
+        let (places, timelines) = (self.with_recorded(places)?, timelines.to_vec());
+        Ok(explain::TaskRequest { tasks, task, marks: chosen as u32, rule, traces, places, timelines })
     }
 
     /// One line for a recording without an answer.

@@ -17,7 +17,8 @@ use whyslow::parts::explain;
 use whyslow::parts::model::Model;
 use whyslow::parts::model::facts::{Facts, Lost, TraceFacts};
 use whyslow::parts::model::join::{self, Renamed};
-use whyslow::parts::saved::executions::{Database, DatabaseError, Writer};
+use whyslow::parts::saved::SavedFileError;
+use whyslow::parts::saved::executions::{Database, Writer};
 
 const LOCK: &str = "fixtures/traces/lock-contention";
 
@@ -47,7 +48,7 @@ fn built(folder: &Path, trace: &str, more: &[&str]) -> String {
 fn database_gives_the_answers_of_its_trace() {
     let folder = folder();
     let file = built(folder.path(), LOCK, &[]);
-    let tasks = Database::open(Path::new(&file)).unwrap().tasks;
+    let tasks = Database::open(Path::new(&file)).unwrap().contents.tasks;
     assert_eq!(tasks, ["app:request", "client:call"]);
     for task in &tasks {
         for command in ["explain", "diff"] {
@@ -249,10 +250,10 @@ fn written(models: &[Model]) -> Vec<u8> {
     notices.add(Notice::DiscardedEvents, 3, || "packet 4".into());
     let mut writer = Writer::new(facts(), notices);
     models.iter().for_each(|m| writer.add(m));
-    writer.bytes()
+    writer.bytes().unwrap()
 }
 
-fn open(bytes: &[u8]) -> Result<Database, DatabaseError> {
+fn open(bytes: &[u8]) -> Result<Database, SavedFileError> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
     Database::open(file.path())
@@ -283,11 +284,11 @@ proptest! {
     fn model_is_read_as_it_was_written(seed in any::<u64>(), executions in 0..60_usize) {
         let models = [random_model::model(executions, seed), random_model::model(executions / 2, seed ^ 1)];
         let database = open(&written(&models)).unwrap();
-        prop_assert_eq!(&database.facts, &facts());
-        prop_assert_eq!(database.notices.count(Notice::DiscardedEvents), 3);
+        prop_assert_eq!(&database.contents.facts, &facts());
+        prop_assert_eq!(database.contents.notices.count(Notice::DiscardedEvents), 3);
         for (task, model) in models.iter().enumerate() {
             let read = database.model(task, &Ctx::new(2)).unwrap();
-            let model = Model { tasks: database.tasks.clone().into(), task, ..model.clone() };
+            let model = Model { tasks: database.contents.tasks.clone().into(), task, ..model.clone() };
             same(&model, &read)?;
             let mut durations: Vec<i64> = (0..model.executions.len()).map(|i| model.executions.duration(i)).collect();
             durations.sort_unstable();

@@ -13,7 +13,9 @@ use whyslow::parts::base::time::{Ns, Span, Timestamp};
 use whyslow::parts::event::host::HostId;
 use whyslow::parts::input::{Argument, Opened, open};
 use whyslow::parts::kernel::{Options, record};
-use whyslow::parts::saved::states::{self, HistoryFile, HistoryFileWriter, LeafChecks, StatesOf};
+use whyslow::parts::saved::SavedKind;
+use whyslow::parts::saved::container::{SavedFile, SavedFileWriter};
+use whyslow::parts::saved::states::{self, LeafChecks, StatesOf};
 use whyslow::parts::timeline::history::lines::{Longest, Time};
 use whyslow::parts::timeline::history::{STATES, StateHistory, ThreadActivity};
 use whyslow::parts::timeline::questions::Asker;
@@ -219,7 +221,7 @@ impl Cold {
     fn of(timeline: &Timeline) -> Cold {
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         std::fs::remove_file(&path).unwrap();
-        let mut writer = HistoryFileWriter::default();
+        let mut writer = SavedFileWriter::new(SavedKind::States);
         states::write(timeline, StatesOf::AllEvents, &mut writer);
         writer.save(Output::open(&path).unwrap()).unwrap();
         Cold(path)
@@ -228,7 +230,7 @@ impl Cold {
     /// The answer, and how many leaves were read for it.
     fn ask<T>(&self, question: impl FnOnce(Timeline, &dyn Fn() -> u64) -> T) -> (T, u64) {
         let ctx = Ctx::new(1);
-        let opened = Arc::new(HistoryFile::open(&self.0).unwrap());
+        let opened = Arc::new(SavedFile::open(&self.0, SavedKind::States).unwrap());
         let how = (StatesOf::AllEvents, LeafChecks::WhenRead);
         let timeline = states::read(&opened, how, &mut Notices::default(), &ctx).unwrap();
         let read = || ctx.progress.leaves_read.load(Ordering::Relaxed);

@@ -4,6 +4,7 @@
 //! is stored by one byte. Other columns are the values themselves, or each value's distance from the one before
 //! (numbers that grow). Which form is tried out: cost a few passes over each column.
 
+use super::most_numbers;
 use crate::base::pack::{Pack, Unpack, fold, unfold};
 use crate::model::execution::ContextTime;
 use crate::model::metric::{ABSENT, Column, Metric, Unit};
@@ -52,9 +53,10 @@ fn by_kind(model: &Model) -> Vec<ByKind> {
     (0..model.executions.len()).map(times).collect()
 }
 
-/// Write all columns; their number.
-pub(super) fn write(model: &Model, pack: &mut Pack) -> usize {
+/// The number of columns, and each.
+pub(super) fn write(model: &Model, pack: &mut Pack) {
     let by_kind = by_kind(model);
+    pack.number(model.executions.columns.len() as u64);
     for Column { metric, values } in &model.executions.columns {
         pack.text(&metric.name());
         if follows(model, &by_kind, metric).is_some_and(|f| values.iter().eq(f)) {
@@ -87,7 +89,6 @@ pub(super) fn write(model: &Model, pack: &mut Pack) -> usize {
             }
         }
     }
-    model.executions.columns.len()
 }
 
 /// Absent is the shortest.
@@ -99,14 +100,15 @@ fn value(written: u64) -> i64 {
     written.checked_sub(1).map_or(ABSENT, unfold)
 }
 
-/// Read `columns` columns of a model that is whole but for them. `None` if the bytes are invalid, or contain
-/// more values than `most`.
-pub(super) fn read(model: &Model, columns: usize, mut most: usize, unpack: &mut Unpack<'_>) -> Option<Vec<Column>> {
+/// Read the columns of a model that is whole but for them. `None` if the bytes are invalid, or contain more values than
+/// they may.
+pub(super) fn read(model: &Model, unpack: &mut Unpack<'_>) -> Option<Vec<Column>> {
     let n = model.executions.len();
+    let mut most = most_numbers(unpack.0.len().saturating_add(n));
     let by_kind = by_kind(model);
     let mut all: Vec<Column> = Vec::new();
-    for _ in 0..columns {
-        most = most.checked_sub(n)?;
+    for _ in 0..unpack.index(unpack.0.len())? {
+        most = most.checked_sub(n as u64)?;
         let metric = Metric::named(&unpack.text()?)?;
         let values: Vec<i64> = match unpack.number()? {
             FOLLOWS => follows(model, &by_kind, &metric)?,

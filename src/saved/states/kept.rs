@@ -5,13 +5,12 @@
 //! of their line. So a leaf is believed or not whatever the others are. Cost: one positioned read, the checksum, and
 //! decoding each row once.
 
-use super::HistoryFile;
 use super::checked::CheckedRow;
-use super::container::SectionName;
 use super::index::BlockEntry;
 use super::tables::Bounds;
 use crate::base::memory_error::MemoryError;
 use crate::base::time::Span;
+use crate::saved::container::{SavedFile, SectionName};
 use crate::timeline::MarkRow;
 use crate::timeline::store::directory::{LineDirectory, PartsBy};
 use crate::timeline::store::leaf_bytes::Leaf;
@@ -23,14 +22,14 @@ use std::sync::Arc;
 /// Where the blocks of a timeline are, and which ids they may have.
 #[derive(Clone, Debug)]
 pub(super) struct BlocksOf {
-    pub file: Arc<HistoryFile>,
+    pub file: Arc<SavedFile>,
     pub section: SectionName,
     pub bounds: Bounds,
 }
 
 impl BlocksOf {
     fn bytes(&self, block: &BlockEntry) -> Option<Arc<[u8]>> {
-        self.file.block(self.section, block.offset, block.length).map(Into::into)
+        self.file.leaf(self.section, block.offset, block.length).map(Into::into)
     }
 
     fn damaged(&self, span: Span) -> MemoryError {

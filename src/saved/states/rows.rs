@@ -8,16 +8,17 @@
 //! on the order in which leaves were asked for.
 
 use super::checked::CheckedRow;
-use super::container::{HistoryFile, HistoryFileWriter, SectionName};
 use super::index::{BlockEntry, CounterIndex, FamilyIndex, Index, MarkIndex};
 use super::kept::{BlocksOf, KeptLeaves, KeptMarks};
 use super::tables::Bounds;
-use super::{HistoryFileError, LeafChecks, StatesOf};
+use super::{LeafChecks, StatesOf};
 use crate::base::ctx::Ctx;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::packed::bytes_of;
 use crate::base::time::{Span, Timestamp};
+use crate::saved::SavedFileError;
+use crate::saved::container::{SavedFile, SavedFileWriter, SectionName};
 use crate::timeline::questions::Family;
 use crate::timeline::store::builder::LineStoreBuilder;
 use crate::timeline::store::counters::CounterStore;
@@ -47,13 +48,13 @@ struct SectionNames {
 
 impl SectionNames {
     fn of(states: StatesOf) -> SectionNames {
-        let name = |all, kernel| SectionName::new(if states == StatesOf::AllEvents { all } else { kernel });
+        let name = |name| SectionName::new(name).of(states as u32);
         SectionNames {
-            tables: name("tables", "k.tables"),
-            threads: name("threads", "k.thread"),
-            cpus: name("cpus", "k.cpus"),
-            index: name("index", "k.index"),
-            leaves: name("leaves", "k.leaves"),
+            tables: name("tables"),
+            threads: name("threads"),
+            cpus: name("cpus"),
+            index: name("index"),
+            leaves: name("leaves"),
         }
     }
 }
@@ -62,12 +63,12 @@ impl SectionNames {
 const LOST: &str = "events lost";
 
 /// Add the sections of a timeline.
-pub fn write(timeline: &Timeline, states: StatesOf, writer: &mut HistoryFileWriter) {
+pub fn write(timeline: &Timeline, states: StatesOf, writer: &mut SavedFileWriter) {
     let sections = SectionNames::of(states);
     let Timeline { tables, threads, cpus, rows, questions: _, environments: _ } = timeline;
-    writer.add(sections.tables, bytes_of(tables));
-    writer.add(sections.threads, bytes_of(threads));
-    writer.add(sections.cpus, bytes_of(cpus));
+    writer.add_plain(sections.tables, bytes_of(tables));
+    writer.add_plain(sections.threads, bytes_of(threads));
+    writer.add_plain(sections.cpus, bytes_of(cpus));
     let mut blocks = Blocks::default();
     let index = Index {
         segments: blocks.family(&rows.segments),
@@ -80,7 +81,7 @@ pub fn write(timeline: &Timeline, states: StatesOf, writer: &mut HistoryFileWrit
         counters: rows.counters.iter().map(|counter| blocks.counter(counter)).collect(),
         marks: blocks.marks(&rows.marks),
     };
-    writer.add(sections.index, bytes_of(&index));
+    writer.add_plain(sections.index, bytes_of(&index));
     writer.add_leaves(sections.leaves, blocks.leaves);
 }
 
@@ -130,11 +131,11 @@ impl Blocks {
 /// The timeline in a file. With [`LeafChecks::AtOpening`] a damaged block costs its rows and a notice; anything else is
 /// an error.
 pub fn read(
-    file: &Arc<HistoryFile>,
+    file: &Arc<SavedFile>,
     (states, checks): (StatesOf, LeafChecks),
     notices: &mut Notices,
     ctx: &Ctx,
-) -> Result<Timeline, HistoryFileError> {
+) -> Result<Timeline, SavedFileError> {
     let sections = SectionNames::of(states);
     let mut tables: Tables = file.value(sections.tables)?;
     let threads: Vec<Thread> = file.value(sections.threads)?;
@@ -187,7 +188,7 @@ struct BlockReader<'f> {
 }
 
 impl BlockReader<'_> {
-    fn stores(&mut self, index: Index, cpus: usize) -> Result<RowStores, HistoryFileError> {
+    fn stores(&mut self, index: Index, cpus: usize) -> Result<RowStores, SavedFileError> {
         let Index { segments, calls, samples, runs, requests, services, page_faults, counters, marks } = index;
         let threads = self.blocks.bounds.threads;
         let mut counter = |CounterIndex { name, owners, values }: CounterIndex| {
@@ -210,12 +211,12 @@ impl BlockReader<'_> {
         })
     }
 
-    fn contradiction(&self) -> HistoryFileError {
+    fn contradiction(&self) -> SavedFileError {
         self.blocks.file.contradiction(self.index)
     }
 
     /// The store of a family of this many lines.
-    fn family<R: CheckedRow>(&mut self, index: FamilyIndex, lines: usize) -> Result<LineStore<R>, HistoryFileError> {
+    fn family<R: CheckedRow>(&mut self, index: FamilyIndex, lines: usize) -> Result<LineStore<R>, SavedFileError> {
         self.ctx.cancel.check()?;
         let FamilyIndex { blocks, nodes, directory } = index;
         let directory = Arc::new(directory);
@@ -266,7 +267,7 @@ impl BlockReader<'_> {
         builder.finish_with(lines, |thread| Some(self.threads.get(thread as usize).map_or(0, |thread| thread.tid)))
     }
 
-    fn marks(&mut self, index: MarkIndex) -> Result<MarkStore, HistoryFileError> {
+    fn marks(&mut self, index: MarkIndex) -> Result<MarkStore, SavedFileError> {
         let MarkIndex { blocks, open } = index;
         if !open.iter().all(|mark| self.blocks.bounds.mark(mark)) {
             return Err(self.contradiction());

@@ -11,7 +11,6 @@ use crate::event::image::ImageChange;
 use crate::event::prev_state::Generation;
 use crate::event::remark::{KernelWork, Priority, Remark, RemarkKind};
 use crate::event::stack::{RawStackId, RawStacks};
-use crate::model::facts::Quality;
 use crate::timeline::{
     CounterOwner, Host, HostCoverage, HostCpu, ImageEvent, Mark, MarkField, Tables, Thread, ThreadId, ThreadName,
     VirtualIds, WakeStack,
@@ -27,7 +26,6 @@ packed! {
     ThreadName { from, name }
     VirtualIds { tid, pid }
     ImageEvent { time, host, pid, change }
-    Quality { switches, contradictions, gaps, losses, interrupts, clock_error }
     MarkField { name, value }
     Mark { time, task, begins, thread, trace, cpu, key, kind, fields }
     Thread { host, tid, pid, ppid, virtual_ids, names, life, parent, idle, disk_worker, has_program }
@@ -152,23 +150,6 @@ impl Packed for Priority {
     }
 }
 
-/// Its texts. Those of a timeline are neither proven nor unproven.
-impl Packed for Names {
-    fn pack(&self, pack: &mut Pack) {
-        pack.number(self.len() as u64);
-        (0..self.len()).for_each(|at| pack.text(self.get(NameId::at(at))));
-    }
-
-    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
-        let mut names = Names::default();
-        for at in 0..unpack.index(unpack.0.len())? {
-            // A repeated name would shift the ids of all later names.
-            (names.intern(&unpack.text()?).index() == at).then_some(())?;
-        }
-        Some(names)
-    }
-}
-
 /// Each address as its distance from the one before.
 impl Packed for RawStacks {
     fn pack(&self, pack: &mut Pack) {
@@ -223,21 +204,15 @@ mod tests {
     }
 
     #[test]
-    fn names_and_stacks_keep_their_ids() {
-        let (mut names, mut stacks) = (Names::default(), RawStacks::default());
-        for text in ["", "a", "näive"] {
-            names.intern(text);
-        }
+    fn stacks_keep_their_ids() {
+        let mut stacks = RawStacks::default();
         let all: [&[u64]; 3] = [&[], &[u64::MAX, 0, 1 << 63], &[5, 5]];
         for stack in all {
             stacks.intern(stack);
         }
-        let names_read: Names = value_of(&bytes_of(&names)).unwrap();
-        let stacks_read: RawStacks = value_of(&bytes_of(&stacks)).unwrap();
-        assert!((0..3).map(NameId::at).all(|id| names_read.get(id) == names.get(id)));
-        assert!((0..3).map(RawStackId::at).all(|id| stacks_read.get(id) == stacks.get(id)));
-        // The same text or stack twice.
-        assert!(value_of::<Names>(&[2, 1, b'a', 1, b'a']).is_none());
+        let read: RawStacks = value_of(&bytes_of(&stacks)).unwrap();
+        assert!((0..3).map(RawStackId::at).all(|id| read.get(id) == stacks.get(id)));
+        // The same stack twice.
         assert!(value_of::<RawStacks>(&[2, 0, 0]).is_none());
     }
 }

@@ -1,7 +1,6 @@
 //! A small timeline of all families, written, damaged, forged and read again.
 
-use super::container::{HistoryFile, HistoryFileWriter, SectionName};
-use super::{HistoryFileError, LeafChecks, StatesOf, read, write};
+use super::{LeafChecks, StatesOf, read, write};
 use crate::base::ctx::{Cancel, Ctx};
 use crate::base::memory_error::MemoryError;
 use crate::base::names::NameId;
@@ -13,6 +12,8 @@ use crate::event::image::ImageChange;
 use crate::event::prev_state::Generation;
 use crate::event::stack::{OptionalWeight, RawStackId, StackOrigin};
 use crate::model::facts::Quality;
+use crate::saved::container::{SavedFile, SavedFileWriter, SectionName};
+use crate::saved::{SavedFileError, SavedKind};
 use crate::timeline::history::StateHistory;
 use crate::timeline::history::lines::Time;
 use crate::timeline::{
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 const HOST: HostId = HostId::at(0);
-const SECTIONS: [&str; 5] = ["tables", "threads", "cpus", "index", "leaves"];
+const SECTIONS: [&str; 4] = ["tables", "threads", "cpus", "index"];
 
 /// Threads whose segments tile their lives.
 fn timeline() -> Timeline {
@@ -108,8 +109,8 @@ fn timeline() -> Timeline {
     draft.seal()
 }
 
-fn written(timeline: &Timeline) -> HistoryFileWriter {
-    let mut writer = HistoryFileWriter::default();
+fn written(timeline: &Timeline) -> SavedFileWriter {
+    let mut writer = SavedFileWriter::new(SavedKind::States);
     write(timeline, StatesOf::AllEvents, &mut writer);
     writer
 }
@@ -126,9 +127,9 @@ impl Reader {
     }
 
     /// The timeline in these bytes, and how many of its parts are damaged.
-    fn opened(&self, bytes: &[u8]) -> Result<(Timeline, u64), HistoryFileError> {
+    fn opened(&self, bytes: &[u8]) -> Result<(Timeline, u64), SavedFileError> {
         std::fs::write(&self.path, bytes).unwrap();
-        let (mut notices, file) = (Notices::default(), Arc::new(HistoryFile::open(&self.path)?));
+        let (mut notices, file) = (Notices::default(), Arc::new(SavedFile::open(&self.path, SavedKind::States)?));
         let timeline = read(&file, (StatesOf::AllEvents, LeafChecks::AtOpening), &mut notices, &self.ctx)?;
         Ok((timeline, notices.count(Notice::HistoryDamaged)))
     }
@@ -136,7 +137,7 @@ impl Reader {
     /// What the file that was opened last says when all its rows are asked for, leaf by leaf: the rows, or why not.
     fn asked(&self) -> Result<String, MemoryError> {
         let (ctx, mut notices) = (Ctx::new(1), Notices::default());
-        let file = Arc::new(HistoryFile::open(&self.path).unwrap());
+        let file = Arc::new(SavedFile::open(&self.path, SavedKind::States).unwrap());
         let timeline = read(&file, (StatesOf::AllEvents, LeafChecks::WhenRead), &mut notices, &ctx).unwrap();
         // Opening reads no leaf.
         assert_eq!((notices.count(Notice::HistoryDamaged), ctx.progress.leaves_read.load(Ordering::Relaxed)), (0, 0));
@@ -156,18 +157,18 @@ fn rows(timeline: &Timeline) -> String {
 fn read_gives_what_was_written() {
     let before = timeline();
     assert_eq!(before.check(), None);
-    let bytes = written(&before).bytes();
+    let bytes = written(&before).bytes().unwrap();
     let reader = Reader::new();
     let (after, damaged) = reader.opened(&bytes).unwrap();
     assert_eq!((after.check(), damaged), (None, 0));
-    assert!(written(&after).bytes() == bytes);
+    assert!(written(&after).bytes().unwrap() == bytes);
     assert!(rows(&after) == rows(&before) && reader.asked() == Ok(rows(&before)));
 }
 
 #[test]
 fn each_changed_byte_is_an_error_or_a_notice() {
     let before = timeline();
-    let bytes = written(&before).bytes();
+    let bytes = written(&before).bytes().unwrap();
     let reader = Reader::new();
     let (mut refused, mut noticed) = (0, 0);
     for at in 0..bytes.len() {
@@ -199,10 +200,9 @@ fn each_changed_byte_is_an_error_or_a_notice() {
 fn lost_segments_are_unknown_time() {
     let before = timeline();
     let writer = written(&before);
-    let mut bytes = writer.bytes();
+    let mut bytes = writer.bytes().unwrap();
     // The first block is that of all segments.
-    let header = 40;
-    let leaves = header + bytes[header..].windows(4).position(|some| some == [2, 0, 9, 0]).unwrap();
+    let (leaves, _) = leaves_of(&bytes);
     bytes[leaves + 100] ^= 1;
     let (after, damaged) = Reader::new().opened(&bytes).unwrap();
     assert_eq!(damaged, 1);
@@ -222,33 +222,30 @@ fn forged_sections_give_a_timeline_or_an_error() {
     let whole = written(&before);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
-    std::fs::write(&path, whole.bytes()).unwrap();
-    let file = HistoryFile::open(&path).unwrap();
+    std::fs::write(&path, whole.bytes().unwrap()).unwrap();
+    let file = SavedFile::open(&path, SavedKind::States).unwrap();
     let sections = SECTIONS.map(|name| file.section(SectionName::new(name)).unwrap());
     let mut random = Random::new(15);
     let reader = Reader::new();
     let (mut read, mut refused) = (0, 0);
     for _ in 0..2_000 {
         let chosen = random.below(sections.len());
-        let mut writer = HistoryFileWriter::default();
-        for (at, (name, section)) in SECTIONS.iter().zip(&sections).enumerate() {
-            let mut bytes = section.clone();
-            for _ in 0..if at == chosen { 1 + random.below(3) } else { 0 } {
-                let place = random.below(bytes.len());
-                match random.below(4) {
-                    0 => bytes[place] = random.below(256) as u8,
-                    1 => bytes[place] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
-                    2 => drop(bytes.drain(place..(place + 1 + random.below(4)).min(bytes.len()))),
-                    _ => bytes.insert(place, random.below(256) as u8),
-                }
-                if bytes.is_empty() {
-                    bytes.push(0);
-                }
+        let mut bytes = sections[chosen].clone();
+        for _ in 0..1 + random.below(3) {
+            let place = random.below(bytes.len());
+            match random.below(4) {
+                0 => bytes[place] = random.below(256) as u8,
+                1 => bytes[place] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
+                2 => drop(bytes.drain(place..(place + 1 + random.below(4)).min(bytes.len()))),
+                _ => bytes.insert(place, random.below(256) as u8),
             }
-            writer.add(SectionName::new(name), bytes);
+            if bytes.is_empty() {
+                bytes.push(0);
+            }
         }
-        // The checksums of sections fit; those of leaves do not.
-        match reader.opened(&writer.bytes()) {
+        let mut writer = written(&before);
+        writer.replace(SectionName::new(SECTIONS[chosen]), bytes);
+        match reader.opened(&writer.bytes().unwrap()) {
             Ok((after, _)) => {
                 read += 1;
                 // Whatever is in it, questions end.
@@ -268,13 +265,17 @@ fn forged_sections_give_a_timeline_or_an_error() {
     assert!(read > 150 && refused > 150, "{read} read, {refused} refused");
 }
 
+/// Where the section of leaves begins, which is the last one, and its length.
+fn leaves_of(bytes: &[u8]) -> (usize, usize) {
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    let entry = bytes.len() - 40;
+    (number(entry + 16), number(entry + 24))
+}
+
 /// Bytes of a file with some bytes of a leaf changed, and the checksum of the leaf put right.
 fn forged_leaf(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
-    // The section of leaves is the last one.
-    let entry = bytes.len() - 32;
-    let (from, length) = (number(entry + 8), number(entry + 16));
+    let (from, length) = leaves_of(&bytes);
     let mut leaves = Vec::new();
     let mut at = from;
     while at < from + length {
@@ -294,7 +295,7 @@ fn forged_leaf(bytes: &[u8], random: &mut Random) -> Vec<u8> {
 
 #[test]
 fn forged_leaves_give_rows_or_a_reason() {
-    let bytes = written(&timeline()).bytes();
+    let bytes = written(&timeline()).bytes().unwrap();
     let (mut random, reader) = (Random::new(16), Reader::new());
     let (mut believed, mut refused) = (0, 0);
     for _ in 0..400 {
