@@ -42,7 +42,7 @@ pub use rows::{
     Counter, CounterOwner, CounterValue, CpuRun, CpuTimeline, DerivedField, DiskRequest, Host, HostCoverage, HostCpu,
     ImageEvent, Mark, MarkField, MarkRow, PageFault, Service, WakeStack,
 };
-pub use sealed::Timeline;
+pub use sealed::{Timeline, TimelineParts};
 pub use segments::{
     Call, LONGEST_WAKE_UP, Segment, SegmentKind, StackChange, StackSample, Thread, ThreadId, ThreadName, ThreadRows,
     VirtualIds, Waker, known_cpu,

@@ -34,16 +34,24 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// Names, hosts, stacks, ...
-    pub tables: Tables,
+    pub(super) tables: Tables,
     /// Threads by id.
-    pub threads: Vec<Thread>,
+    pub(super) threads: Vec<Thread>,
     /// Sorted.
-    pub cpus: Vec<HostCpu>,
-    pub rows: RowStores,
+    pub(super) cpus: Vec<HostCpu>,
+    pub(super) rows: RowStores,
     /// Counters of the questions about its rows; `None`: they are not counted.
-    pub questions: Option<Arc<QuestionCounts>>,
+    pub(super) questions: Option<Arc<QuestionCounts>>,
     /// Where it was recorded; not in history files.
-    pub environments: BTreeMap<HostId, Arc<PlacedEnvironment>>,
+    pub(super) environments: BTreeMap<HostId, Arc<PlacedEnvironment>>,
+}
+
+/// The parts of a timeline that a history file keeps.
+pub struct TimelineParts<'t> {
+    pub tables: &'t Tables,
+    pub threads: &'t Vec<Thread>,
+    pub cpus: &'t Vec<HostCpu>,
+    pub rows: &'t RowStores,
 }
 
 impl HeapSize for Thread {
@@ -59,6 +67,16 @@ fn neighbours<R>(mut rows: impl Iterator<Item = R>, fit: impl Fn(&R, &R) -> bool
 }
 
 impl Timeline {
+    /// The timeline of parts that a file keeps, whose questions are counted where a context counts them.
+    pub fn of_parts(tables: Tables, threads: Vec<Thread>, cpus: Vec<HostCpu>, rows: RowStores, ctx: &Ctx) -> Timeline {
+        Timeline { tables, threads, cpus, rows, questions: ctx.questions.clone(), ..Timeline::default() }
+    }
+
+    /// The parts that a file keeps.
+    pub fn parts(&self) -> TimelineParts<'_> {
+        TimelineParts { tables: &self.tables, threads: &self.threads, cpus: &self.cpus, rows: &self.rows }
+    }
+
     /// The first invariant that does not hold (`--check`): the leaves are read again from their bytes; a thread's
     /// segments tile its known life without empty ones, its calls and names are in order, and a CPU has one thread at a
     /// time.

@@ -288,7 +288,7 @@ fn text(machine: Machine) -> String {
     let stacks: Vec<&[u64]> = (0..stacks.len()).map(|at| stacks.get(RawStackId::at(at))).collect();
     let rows = format!("{threads:#?}{cpus:#?}{disk:#?}{services:#?}{marks:#?}{page_faults:#?}{counters:#?}");
     let tables = format!("{names:#?}{stacks:#?}{images:#?}{quality:#?}{lossy:#?}{span:#?}{wake_stacks:#?}{remarks:#?}");
-    rows + &tables + &format!("{:#?}\n{:?}", notices.sentences(), timeline.rows)
+    rows + &tables + &format!("{:#?}\n{:?}", notices.sentences(), timeline.parts().rows)
 }
 
 /// The timelines of batches, stepped event by event and with rows that a worker made.

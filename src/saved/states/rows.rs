@@ -31,7 +31,7 @@ use crate::timeline::store::marks::MarkStore;
 use crate::timeline::store::nodes::{LeafNode, Nodes};
 use crate::timeline::store::parts::LineStore;
 use crate::timeline::store::pool::{LeafPool, LeafSource};
-use crate::timeline::{HostCpu, Tables, Thread, Timeline};
+use crate::timeline::{HostCpu, Tables, Thread, Timeline, TimelineParts};
 use std::sync::Arc;
 
 /// The sections of a timeline.
@@ -65,7 +65,7 @@ const LOST: &str = "events lost";
 /// Add the sections of a timeline.
 pub fn write(timeline: &Timeline, states: StatesOf, writer: &mut SavedFileWriter) {
     let sections = SectionNames::of(states);
-    let Timeline { tables, threads, cpus, rows, questions: _, environments: _ } = timeline;
+    let TimelineParts { tables, threads, cpus, rows } = timeline.parts();
     writer.add_plain(sections.tables, bytes_of(tables));
     writer.add_plain(sections.threads, bytes_of(threads));
     writer.add_plain(sections.cpus, bytes_of(cpus));
@@ -170,7 +170,7 @@ pub fn read(
     notices.add(Notice::HistoryDamaged, damaged.len() as u64, place);
     tables.lossy.extend(damaged);
     tables.lossy.sort_unstable();
-    Ok(Timeline { tables, threads, cpus, rows, questions: ctx.questions.clone(), ..Timeline::default() })
+    Ok(Timeline::of_parts(tables, threads, cpus, rows, ctx))
 }
 
 /// Reads blocks, and keeps the spans of those that are damaged.
