@@ -213,6 +213,16 @@ impl<T: ThreadInstance> ThreadTable<T> {
         self.all.iter_mut().filter_map(|instance| instance.as_deref_mut())
     }
 
+    /// An instance that is among the ended ones, as it was.
+    #[cold]
+    #[inline(never)]
+    fn read(&self, thread: ThreadId) -> &T {
+        // The copy goes with the next visit.
+        self.changed[thread.index()].set(true);
+        let ended = &self.ended[thread.index()];
+        ended.read.get_or_init(|| ended.wake(&self.list))
+    }
+
     /// None is among the ended ones any more.
     pub fn wake_all(&mut self) {
         (0..self.all.len()).for_each(|at| {
@@ -268,6 +278,7 @@ impl<T: ThreadInstance> ThreadTable<T> {
 impl<T> Ended<T> {
     /// The instance as it was.
     #[cold]
+    #[inline(never)]
     fn wake<E: Clone>(&self, list: &EndedList<E>) -> Box<T>
     where
         T: From<E>,
@@ -283,12 +294,10 @@ impl<T: ThreadInstance> Index<ThreadId> for ThreadTable<T> {
     /// Ids come from this table.
     #[inline]
     fn index(&self, thread: ThreadId) -> &T {
-        self.all[thread.index()].as_ref().unwrap_or_else(|| {
-            // The copy goes with the next visit.
-            self.changed[thread.index()].set(true);
-            let ended = &self.ended[thread.index()];
-            ended.read.get_or_init(|| ended.wake(&self.list))
-        })
+        match &self.all[thread.index()] {
+            Some(instance) => instance,
+            None => self.read(thread),
+        }
     }
 }
 
