@@ -8,7 +8,7 @@ use super::spill::SpillError;
 /// What results are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultsOf {
-    /// So many executions, which are compared.
+    /// This many executions, which are compared.
     Executions(usize),
     /// The paths of this many executions, with the threads on them: of what delayed them nothing is known yet.
     Paths(usize),

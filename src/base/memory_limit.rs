@@ -29,7 +29,7 @@ impl Limit {
         asked.into_iter().chain(group).min_by_key(|limit| limit.bytes())
     }
 
-    /// So much the process may hold itself.
+    /// The bytes that the process may hold itself.
     pub fn bytes(self) -> u64 {
         match self {
             Limit::Asked(bytes) | Limit::Free(bytes) => bytes,

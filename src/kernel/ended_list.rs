@@ -6,7 +6,7 @@
 use crate::base::large_blocks::LARGE;
 use std::ops::Index;
 
-/// See the module.
+/// What is kept of threads that have ended, in large blocks of the heap.
 #[derive(Clone, Debug)]
 pub struct EndedList<E> {
     /// All but the last are full.

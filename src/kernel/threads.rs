@@ -91,7 +91,7 @@ pub enum Visit {
     Again,
     /// It is visited once something may have changed it.
     Known,
-    /// Likewise, and little will: it is kept in less memory until it is asked for.
+    /// It has ended, and little will change it: it is kept in less memory until it is asked for.
     Ended,
 }
 
@@ -225,9 +225,17 @@ impl<T: ThreadInstance> ThreadTable<T> {
 
     /// None is among the ended ones any more.
     pub fn wake_all(&mut self) {
-        (0..self.all.len()).for_each(|at| {
-            let _ = &mut self[ThreadId::at(at)];
-        });
+        for at in 0..self.all.len() {
+            self.woken(ThreadId::at(at));
+        }
+    }
+
+    /// An instance, which is not among the ended ones any more.
+    #[inline]
+    fn woken(&mut self, thread: ThreadId) -> &mut T {
+        self.changed[thread.index()].set(true);
+        let (ended, list) = (&self.ended, &self.list);
+        self.all[thread.index()].get_or_insert_with(|| ended[thread.index()].wake(list))
     }
 
     /// Call `visit` for each instance that may have changed since the last time, with its position. Cost: a byte for
@@ -304,9 +312,7 @@ impl<T: ThreadInstance> Index<ThreadId> for ThreadTable<T> {
 impl<T: ThreadInstance> IndexMut<ThreadId> for ThreadTable<T> {
     #[inline]
     fn index_mut(&mut self, thread: ThreadId) -> &mut T {
-        self.changed[thread.index()].set(true);
-        let (ended, list) = (&self.ended, &self.list);
-        self.all[thread.index()].get_or_insert_with(|| ended[thread.index()].wake(list))
+        self.woken(thread)
     }
 }
 

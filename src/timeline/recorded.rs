@@ -53,7 +53,7 @@ impl RecordedTimeline {
         change(&mut self.0.rows.requests);
     }
 
-    /// The timeline that is read.
+    /// The timeline that is read, in which the fields of derived delimiting events have names.
     pub fn seal(mut self) -> Timeline {
         for field in DerivedField::ALL {
             self.intern(field.name());
@@ -71,7 +71,7 @@ impl RecordedTimeline {
         self.0.tables.images = images;
     }
 
-    /// The clock of a host may err by so many nanoseconds.
+    /// The clock of a host may err by this many nanoseconds.
     pub fn widen_clock_error(&mut self, host: HostId, error: u64) {
         if let Some(quality) = self.0.tables.quality.get_mut(host.index()) {
             quality.clock_error = quality.clock_error.max(error);

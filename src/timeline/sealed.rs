@@ -325,7 +325,7 @@ impl Timeline {
         marks
     }
 
-    /// The name of a field of such an event.
+    /// The name of a field that delimiting events have where no event of the recording shows them.
     pub fn field_name(&self, field: DerivedField) -> NameId {
         // `RecordedTimeline::seal` has given it one.
         self.tables.names.find(field.name()).unwrap_or(NameId::at(0))

@@ -157,7 +157,7 @@ impl Database {
     }
 }
 
-/// The most numbers that so many bytes may unpack to.
+/// The most numbers that this many bytes may unpack to.
 fn most_numbers(bytes: usize) -> u64 {
     PER_BYTE.saturating_mul(bytes as u64).saturating_add(FREE)
 }

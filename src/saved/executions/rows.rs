@@ -50,7 +50,7 @@ pub(super) fn unpack_executions(unpack: &mut Unpack<'_>) -> Option<Executions> {
     Some(Executions { start, end, who, trace, cpu, unsure, ..Executions::default() })
 }
 
-/// So many values; their number is at most that of the bytes.
+/// The values of a column, of which there are at most as many as bytes.
 fn column<T>(count: usize, mut next: impl FnMut() -> Option<T>) -> Option<Vec<T>> {
     let mut values = Vec::with_capacity(count);
     for _ in 0..count {

@@ -282,7 +282,7 @@ impl StateHistory {
         self.lines_of(self.table.attributes.matching(pattern), time, &|| cancel.check())
     }
 
-    /// The same as a stage of long work, whose units are the attributes.
+    /// The lines of [`StateHistory::lines`] as a stage of long work, whose units are the attributes.
     pub fn lines_in(&self, pattern: &str, time: &Time, ctx: &Ctx) -> Result<Vec<HistoryLine>, Cancelled> {
         let attributes = self.table.attributes.matching(pattern);
         ctx.progress.enter("states", attributes.len() as u64);
