@@ -48,6 +48,8 @@ mod pictures;
 mod planted;
 mod profiles;
 mod questions;
+mod record_plans;
+mod record_tracefs;
 mod recorders;
 mod registries;
 mod releases;
@@ -85,6 +87,7 @@ mod support {
     pub mod corpus;
     pub mod ctf_writer;
     pub mod elf;
+    pub mod fake_perf;
     pub mod interface;
     pub mod json_schema;
     pub mod kernel_trace;

@@ -10,8 +10,7 @@ mod support {
     pub mod fake_perf;
 }
 
-use fake_perf::{RECORDS, events, fake_perf, machine, run, server, tool};
-use std::collections::BTreeSet;
+use fake_perf::{RECORDS, fake_perf, machine, run, tool};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,103 +19,7 @@ use support::{ask, fake_perf};
 use whyslow::parts::record::capabilities::Capabilities;
 use whyslow::parts::record::plan::{PlanUse, plan};
 use whyslow::parts::record::script::ScriptMode;
-use whyslow::parts::record::shell::ShellCommand;
-use whyslow::parts::record::{self, CallGraph, EndTrigger, Recorder, RecordingProgress, RecordingRequest};
-
-/// The commands to run by hand, with reasons and notes.
-fn planned(host: &Capabilities, request: &RecordingRequest) -> String {
-    match plan(host, request, Path::new("out"), 7, PlanUse::Print) {
-        Ok(plan) => {
-            let notes: String = plan.notes.iter().map(|note| format!("# {note}\n")).collect();
-            let sleep = ScriptMode::Command(ShellCommand::new(["sleep", "10"]));
-            format!("# {}, because {}\n{notes}{}", plan.recorder.name(), plan.why, plan.script(&sleep))
-        }
-        Err(why) => format!("{why}\n"),
-    }
-}
-
-#[test]
-fn plan_takes_the_best_recorder_that_a_machine_allows() {
-    let all = RecordingRequest::default();
-    let container = Capabilities { lttng_modules: false, ftrace: false, ..server() };
-    let no_perf = Capabilities { lttng: None, perf: None, ..server() };
-    let old_kernel =
-        Capabilities { lttng: None, events: Some(BTreeSet::from(["sched:sched_switch".to_owned()])), ..server() };
-    for (name, host) in [("lttng", server()), ("perf", container), ("trace-cmd", no_perf), ("few-events", old_kernel)] {
-        insta::assert_snapshot!(format!("plan-{name}"), planned(&host, &all));
-    }
-}
-
-#[test]
-fn plan_without_rights_names_the_remedy() {
-    let user =
-        Capabilities { root: false, perfmon: false, kernel_symbols: false, events: None, ftrace: false, ..server() };
-    insta::assert_snapshot!("plan-no-rights", planned(&user, &RecordingRequest::default()));
-    insta::assert_snapshot!("check-no-rights", record::report(&user).text);
-    insta::assert_snapshot!("check-server", record::report(&Capabilities { lttng: None, ..server() }).text);
-    let allowed = Capabilities { paranoid: Some(-1), events: Some(events()), ..user };
-    assert_eq!(
-        plan(&allowed, &RecordingRequest::default(), Path::new("out"), 7, PlanUse::Run).unwrap().recorder,
-        Recorder::Perf
-    );
-}
-
-#[test]
-fn options_are_obeyed_or_refused_with_a_reason() {
-    let program = std::env::current_exe().unwrap();
-    let probe =
-        RecordingRequest { uprobes: vec![format!("{}:handle", program.display())], ..RecordingRequest::default() };
-    let text = planned(&server(), &probe).replace(&program.display().to_string(), "PROGRAM");
-    insta::assert_snapshot!("plan-uprobe", text);
-    let of = |with| RecordingRequest { with: Some(with), ..RecordingRequest::default() };
-    let filtered = RecordingRequest { comms: vec!["nginx".into(), "my app".into()], ..of(Recorder::Perf) };
-    assert!(planned(&server(), &filtered).contains(r#"--filter 'comm == "nginx" || comm == "my app"'"#));
-    let past = Some(Duration::from_secs(20));
-    for recorder in Recorder::ALL {
-        let request = RecordingRequest { overwrite: past, ..of(recorder) };
-        insta::assert_snapshot!(format!("plan-overwrite-{}", recorder.name()), planned(&server(), &request));
-    }
-    let copies = |with| RecordingRequest { with, call_graph: CallGraph::Dwarf, ..RecordingRequest::default() };
-    let copied = planned(&server(), &copies(None));
-    assert_eq!(copied.matches("call-graph=dwarf/").count(), 2, "switches and samples: {copied}");
-    assert!(copied.contains("# perf, because lttng cannot: lttng follows frame pointers"), "{copied}");
-    for (request, part) in [
-        (copies(Some(Recorder::TraceCmd)), "--with trace-cmd: trace-cmd follows frame pointers only"),
-        (
-            RecordingRequest { uprobes: probe.uprobes.clone(), ..of(Recorder::Lttng) },
-            "--with lttng: LTTng records only the entry",
-        ),
-        (
-            RecordingRequest { uprobes: vec!["handle".into()], ..RecordingRequest::default() },
-            "--uprobe handle: the program is missing",
-        ),
-        (
-            RecordingRequest { uprobes: vec!["/no/file:handle".into()], ..RecordingRequest::default() },
-            "no such file: /no/file",
-        ),
-        (
-            RecordingRequest {
-                until: vec![EndTrigger::Latency(Duration::from_millis(20))],
-                ..RecordingRequest::default()
-            },
-            "no function is probed",
-        ),
-        (
-            RecordingRequest { buffer: Some(4 << 30), ..of(Recorder::Perf) },
-            "--buffer: for each of 8 CPUs these are 32768",
-        ),
-    ] {
-        let said = planned(&server(), &request);
-        assert!(said.contains(part) && said.lines().count() == 1, "{said}");
-    }
-    let missing = Capabilities { trace_cmd: None, ..server() };
-    let here = plan(&missing, &of(Recorder::TraceCmd), Path::new("out"), 7, PlanUse::Run).unwrap_err().to_string();
-    assert_eq!(here, "--with trace-cmd: `trace-cmd` is not installed: install the package trace-cmd");
-    assert!(
-        planned(&missing, &of(Recorder::TraceCmd))
-            .contains("# it cannot record on this machine: `trace-cmd` is not installed")
-    );
-}
+use whyslow::parts::record::{EndTrigger, Recorder, RecordingProgress, RecordingRequest};
 
 fn endings(reported: &[RecordingProgress]) -> Vec<&str> {
     reported
@@ -294,11 +197,6 @@ fn folder_of_a_recording_may_have_any_name() {
         assert!(ended.status.success(), "{name}: {}", ask::said(&ended));
         assert_eq!(std::fs::read_to_string(folder.path().join(name).join("perf.data")).unwrap(), "data\n", "{name}");
     }
-    let program = folder.path().join("two words");
-    let probe = |text: String| RecordingRequest { uprobes: vec![text], ..RecordingRequest::default() };
-    std::fs::write(program.join("a"), "").unwrap();
-    let said = planned(&server(), &probe(format!("{}:handle", program.join("a").display())));
-    assert!(said.contains("blanks or quotes in its path"), "{said}");
 }
 
 /// A command line that another machine would obey ends with 1, one that none would obey with 2.

@@ -14,8 +14,21 @@ pub struct Topic {
     pub events: &'static [&'static str],
     /// What recording them costs.
     pub cost: &'static str,
+    /// Which recordings have them.
+    pub load: TopicLoad,
     /// The consequence where they are missing.
     pub without: &'static str,
+}
+
+/// How much the events of a topic slow the machine that is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopicLoad {
+    /// Little: they are rare, or what each shows takes far longer than the event. Each recording has them.
+    Light,
+    /// As much as a thread makes system calls: a recording has them of the threads that were chosen.
+    Calls,
+    /// Much on a busy machine: only a full recording has them.
+    Heavy,
 }
 
 /// All questions, the most important first.
@@ -24,18 +37,21 @@ pub const TOPICS: [Topic; 14] = [
         question: "who ran",
         events: &[ESSENTIAL],
         cost: "an event and a call stack for each switch",
+        load: TopicLoad::Light,
         without: "no wait can be explained",
     },
     Topic {
         question: "who woke whom",
         events: &["sched:sched_waking", "sched:sched_wakeup_new"],
         cost: "an event for each wake-up",
+        load: TopicLoad::Light,
         without: "for a wait only its place is known, not which thread ended it",
     },
     Topic {
         question: "CPU that a thread waited for",
         events: &["sched:sched_migrate_task"],
         cost: "an event for each move to another CPU",
+        load: TopicLoad::Light,
         without: "for some threads that were runnable it is unknown which CPU they waited for",
     },
     Topic {
@@ -48,12 +64,14 @@ pub const TOPICS: [Topic; 14] = [
             "task:task_rename",
         ],
         cost: "a few events for each thread that begins",
+        load: TopicLoad::Light,
         without: "threads that begin while recording have no process, and whole processes cannot be tasks",
     },
     Topic {
         question: "system calls",
         events: &SYSTEM_CALLS,
         cost: "two events for each call, often most of a recording",
+        load: TopicLoad::Calls,
         without: "system calls can be neither tasks nor places of waits",
     },
     Topic {
@@ -68,12 +86,14 @@ pub const TOPICS: [Topic; 14] = [
             "timer:hrtimer_expire_exit",
         ],
         cost: "two events or three for each interrupt",
+        load: TopicLoad::Heavy,
         without: "time in interrupts counts for the interrupted thread, and devices have no names",
     },
     Topic {
         question: "disk requests",
         events: &["block:block_rq_insert", "block:block_rq_issue", "block:block_rq_complete"],
         cost: "three events for each request",
+        load: TopicLoad::Light,
         without: "it is unknown behind which thread's requests a slow request queued",
     },
     Topic {
@@ -84,12 +104,14 @@ pub const TOPICS: [Topic; 14] = [
             "workqueue:workqueue_execute_end",
         ],
         cost: "three events for each piece of work",
+        load: TopicLoad::Heavy,
         without: "it is unknown for which thread a kernel worker ran",
     },
     Topic {
         question: "packets",
         events: &["net:net_dev_queue", "net:netif_receive_skb"],
         cost: "an event for each packet",
+        load: TopicLoad::Heavy,
         without: "for a wait for the network the sender is unknown",
     },
     Topic {
@@ -104,30 +126,35 @@ pub const TOPICS: [Topic; 14] = [
             "writeback:balance_dirty_pages",
         ],
         cost: "two events for each reclaim, none while memory is free",
+        load: TopicLoad::Light,
         without: "reclaim of memory is seen in the kernel's call stacks alone",
     },
     Topic {
         question: "signals",
         events: &["signal:signal_generate"],
         cost: "an event for each signal",
+        load: TopicLoad::Light,
         without: "it is unknown who stopped a thread by a signal",
     },
     Topic {
         question: "retransmissions",
         events: &["tcp:tcp_retransmit_skb"],
         cost: "an event for each lost packet",
+        load: TopicLoad::Light,
         without: "a lost packet looks like a partner that answers late",
     },
     Topic {
         question: "CPU frequencies",
         events: &["power:cpu_frequency"],
         cost: "an event for each change",
+        load: TopicLoad::Light,
         without: "a CPU that runs slower looks like a program that computes more",
     },
     Topic {
         question: "idle states of CPUs",
         events: &["power:cpu_idle"],
         cost: "two events for each rest of a CPU",
+        load: TopicLoad::Heavy,
         without: "a CPU that needs time to leave its idle state looks like a scheduler that is late",
     },
 ];

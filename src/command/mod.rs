@@ -40,6 +40,7 @@ use crate::input::{self, Argument};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::options::{GroupOptions, InputOptions, SymbolOptions};
+use crate::record::tracefs::{self, TracefsOptions};
 use crate::session::{self, LabelledAccount, LeafChecks, OpenOptions, Session, UsageError};
 use crate::symbols::files::SymbolPaths;
 use crate::symbols::perf_map;
@@ -73,8 +74,11 @@ pub enum Command {
     Info(info::InfoOptions),
     /// An execution database: small, shareable, opened in place of the trace
     Build(build::BuildOptions),
-    /// Record with what this machine has (LTTng, perf or trace-cmd), then open the recording
+    /// Record with what this machine has (LTTng, perf, tracefs or trace-cmd), then open the recording
     Record(Box<record::RecordOptions>),
+    /// The recorder by tracefs, as a program that `record` runs
+    #[command(hide = true)]
+    RecordTracefs(TracefsOptions),
     /// What control groups and /proc count, once a second, to go beside a recording that is made by hand
     Snapshot(snapshot::SnapshotOptions),
     /// Every event in time order
@@ -145,7 +149,7 @@ trait Question: Sync {
 }
 
 impl Command {
-    /// The question; `None` for `record` and `snapshot`, which have no input.
+    /// The question; `None` for those that have no input.
     fn question(&self) -> Option<&dyn Question> {
         Some(match self {
             Command::Explain(options) => options,
@@ -159,7 +163,7 @@ impl Command {
             Command::Build(options) => options,
             Command::Dump(options) => options,
             Command::Interface(options) => options,
-            Command::Record(_) | Command::Snapshot(_) => return None,
+            Command::Record(_) | Command::RecordTracefs(_) | Command::Snapshot(_) => return None,
         })
     }
 
@@ -168,7 +172,7 @@ impl Command {
         self.question().map_or(Ok(()), Question::check)
     }
 
-    /// The files that it may use; `None` for `record` and `snapshot`, which need those of the whole machine.
+    /// The files that it may use; `None` for those without an input, which need those of the whole machine.
     #[cfg(test)]
     pub fn rules(&self) -> Option<Rules> {
         self.question().map(|question| confinement::rules(question.input(), &question.traces(), &question.files()))
@@ -186,6 +190,10 @@ pub fn run(command: &Command) -> anyhow::Result<u8> {
             }
             record::AfterRecording::Done(status) => Ok(status),
         };
+    }
+    if let Command::RecordTracefs(options) = command {
+        let status = tracefs::run(options)?;
+        return Ok(status.and_then(|status| status.code()).map_or(0, |code| u8::try_from(code).unwrap_or(1)));
     }
     if let Command::Snapshot(options) = command {
         return snapshot::run(options);

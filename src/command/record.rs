@@ -31,7 +31,8 @@ pub struct RecordOptions {
     /// List the usable recorders, obstacles with remedies, and the questions a recording answers; record nothing
     #[arg(long)]
     check: bool,
-    /// Remove the probes and LTTng sessions that killed recordings have left, and list them; record nothing
+    /// Remove the probes, ring buffers and LTTng sessions that killed recordings have left, and list them; record
+    /// nothing
     #[arg(long, conflicts_with_all = ["check", "dry_run"])]
     clean: bool,
     /// Don't open the recording when it has ended
@@ -79,9 +80,10 @@ pub(super) fn run(options: &RecordOptions) -> anyhow::Result<AfterRecording> {
     let sessions = match plan.recorder {
         Recorder::Lttng => record::left_sessions(&options.root, &host),
         // They do not wait for LTTng's daemon.
-        Recorder::Perf | Recorder::TraceCmd => Vec::new(),
+        Recorder::Perf | Recorder::TraceCmd | Recorder::Tracefs => Vec::new(),
     };
-    for left in record::left_probes(&options.root).into_iter().chain(sessions) {
+    let of_kernel = record::left_probes(&options.root).into_iter().chain(record::left_instances(&options.root));
+    for left in of_kernel.chain(sessions) {
         if left.remove().is_ok() {
             say(&format!("note: removed {}, which a killed recording had left", clean::line(&left.to_string())));
         }
@@ -127,16 +129,17 @@ fn words_to_open(plan: &RecordingPlan, appearance: &AppearanceOptions) -> Vec<Os
     words
 }
 
-/// Remove the probes and sessions of ended recordings, and list them.
+/// Remove the probes, ring buffers and sessions of ended recordings, and list them.
 fn remove_leftovers(root: &Path, host: &Capabilities) -> anyhow::Result<()> {
     let mut text = String::new();
-    for left in record::left_probes(root).into_iter().chain(record::left_sessions(root, host)) {
+    let of_kernel = record::left_probes(root).into_iter().chain(record::left_instances(root));
+    for left in of_kernel.chain(record::left_sessions(root, host)) {
         let what = left.to_string();
         let what = clean::line(&what);
         left.remove().with_context(|| format!("{what} of the ended process {} stays", left.pid))?;
         text.push_str(&format!("removed {what} of the ended process {}\n", left.pid));
     }
-    print(if text.is_empty() { "no recording has left a probe or a session\n" } else { &text })
+    print(if text.is_empty() { "no recording has left a probe, a ring buffer or a session\n" } else { &text })
 }
 
 /// The first folder of the default name that does not exist.

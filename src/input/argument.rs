@@ -47,4 +47,12 @@ impl Argument {
             None => self,
         }
     }
+
+    /// The files to open: both where the folder that was named holds a recording in two.
+    pub(super) fn parts(&self) -> Vec<Argument> {
+        match self.path.is_dir().then(|| search::pair_in(&self.path)).flatten() {
+            Some(pair) => pair.map(|path| Argument { path, ..self.clone() }).into(),
+            None => vec![self.clone()],
+        }
+    }
 }

@@ -62,7 +62,7 @@ pub trait FormatTrace: Debug + Send + Sync {
         RecordedCode::default()
     }
     /// Use the clock of another trace, which counts from the same moment. For recordings whose clock has no uuid.
-    fn join_clock(&mut self, _uuid: &str, _base: i128) {}
+    fn join_clock(&mut self, _uuid: Option<&str>, _base: i128) {}
     /// The files that hold the records.
     fn files(&self) -> Vec<&Mapped>;
     /// Add the notice that something beside it was left out.

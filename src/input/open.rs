@@ -70,6 +70,7 @@ pub fn outline(arguments: &[Argument], ctx: &Ctx) -> Result<Opened, OpenError> {
 }
 
 fn open_to_depth(arguments: &[Argument], depth: ctf::OpenDepth, ctx: &Ctx) -> Result<Opened, OpenError> {
+    let arguments: Vec<Argument> = arguments.iter().flat_map(Argument::parts).collect();
     let files: Vec<PlainFile> = arguments.iter().map(PlainFile::of).collect::<Result<_, _>>()?;
     let plain = |(argument, file): (&Argument, &PlainFile)| NamedArgument {
         label: argument.label.clone().unwrap_or_else(|| argument.path.display().to_string()),

@@ -41,6 +41,16 @@ pub(super) fn only_recording_in(folder: &Path) -> Option<OnlyRecording> {
     Some(OnlyRecording { path, unopened: search.unopened })
 }
 
+/// The two recordings of a folder that holds no other: perf's, and the kernel's events that were recorded beside it
+/// (`whyslow record` writes both).
+pub(super) fn pair_in(folder: &Path) -> Option<[PathBuf; 2]> {
+    let mut search = Search { left: MOST_ENTRIES, ends_at_ctf: true, ..Search::default() };
+    search.look_into(folder, DEEPEST);
+    search.found.sort_unstable();
+    let pair = ["perf.data", "trace.dat"].map(|name| folder.join(name));
+    (search.left > 0 && !search.has_ctf && search.found == pair).then_some(pair)
+}
+
 #[derive(Default)]
 struct Search {
     /// Directory entries that may still be examined.

@@ -4,7 +4,8 @@
 //! were read, and whether two classes of one name are copies. Metadata only declares: a channel may have had an event
 //! disabled, or a filter may have kept most of its events out, so a declared class can be empty. The packets are spread
 //! evenly over the streams, and only the headers of their first records are read, so the cost is at most [`PACKETS`]
-//! times [`RECORDS`] headers for each stream class.
+//! times [`RECORDS`] headers for each stream class, and as much for [`STREAMS`] streams that got no packet of these:
+//! the ring buffers of a trace.dat have events of their own, and one may be small.
 
 use crate::base::time::{Ns, Timestamp};
 use crate::input::record::{ClassId, Projection, StreamId};
@@ -14,6 +15,8 @@ use std::collections::BTreeMap;
 
 /// Packets of a stream class that are read.
 const PACKETS: usize = 8;
+/// Streams without such a packet of which the first packet is read.
+const STREAMS: usize = 64;
 /// Records of a packet that are read.
 const RECORDS: usize = 512;
 /// Records from which a class's own number is reliable in a sample.
@@ -91,20 +94,28 @@ fn read(trace: &Trace, plan: &Plan, streams: &[usize], counts: &mut [Count]) -> 
     let packets_of = |stream: usize| trace.streams().get(stream).map_or(&[][..], |stream| &stream.packets);
     let all: usize = streams.iter().map(|stream| packets_of(*stream).len()).sum();
     let mut sample = Sample { is_whole: all <= PACKETS, ..Sample::default() };
-    let (mut number, mut next) = (0, 0);
+    let (mut number, mut next, mut passed_over) = (0, 0, 0);
     for stream in streams {
-        for (at, packet) in packets_of(*stream).iter().enumerate() {
-            sample.bytes = sample.bytes.saturating_add(packet.bytes);
+        let mut read = |at: usize, bytes: u64| {
+            let mut reader = trace.reader(plan, StreamId::at(*stream), at..at + 1);
+            let is_cut = count(trace, &mut reader, counts);
+            let read = if is_cut { reader.position().at / 8 } else { bytes };
+            sample.is_whole &= !is_cut;
+            sample.read = sample.read.saturating_add(read.min(bytes));
+        };
+        let (packets, before) = (packets_of(*stream), next);
+        for (at, packet) in packets.iter().enumerate() {
             if number * PACKETS >= next * all {
                 next += 1;
-                let mut reader = trace.reader(plan, StreamId::at(*stream), at..at + 1);
-                let is_cut = count(trace, &mut reader, counts);
-                let read = if is_cut { reader.position().at / 8 } else { packet.bytes };
-                sample.is_whole &= !is_cut;
-                sample.read = sample.read.saturating_add(read.min(packet.bytes));
+                read(at, packet.bytes);
             }
             number += 1;
         }
+        if let Some(first) = packets.first().filter(|_| next == before && passed_over < STREAMS) {
+            passed_over += 1;
+            read(0, first.bytes);
+        }
+        sample.bytes = packets.iter().fold(sample.bytes, |sum, packet| sum.saturating_add(packet.bytes));
     }
     sample
 }

@@ -49,6 +49,8 @@ pub struct Capabilities {
     pub events: Option<BTreeSet<String>>,
     /// ftrace can be switched on, as trace-cmd does.
     pub ftrace: bool,
+    /// The mounted tracefs, if instances of its ring buffer can be made there.
+    pub tracefs: Option<PathBuf>,
     /// Addresses of kernel functions can be read.
     pub kernel_symbols: bool,
     /// Processes whose runtimes compile code and write no names of it, with the remedies.
@@ -86,6 +88,7 @@ impl Capabilities {
             paranoid: text("proc/sys/kernel/perf_event_paranoid").and_then(|level| level.trim().parse().ok()),
             events: events.map(|all| all.lines().map(|line| line.trim().to_owned()).collect()),
             ftrace: accepts_own_value(&root.join("proc/sys/kernel/ftrace_enabled")),
+            tracefs: TRACEFS.iter().map(|mount| root.join(mount)).find(|mount| can_make_instances(mount)),
             kernel_symbols: has_addresses(&root.join("proc/kallsyms")),
             unnamed_code: unnamed_code(root),
             lttng_modules: root.join("proc/lttng").exists() || has_tracer(&root.join("lib/modules").join(&release)),
@@ -105,6 +108,7 @@ impl Capabilities {
             Recorder::Lttng => self.lttng.as_ref(),
             Recorder::Perf => self.perf.as_ref(),
             Recorder::TraceCmd => self.trace_cmd.as_ref(),
+            Recorder::Tracefs => None,
         }
     }
 
@@ -118,6 +122,12 @@ impl Capabilities {
     pub fn has(&self, event: &str) -> bool {
         self.events.as_ref().is_none_or(|events| events.contains(event))
     }
+}
+
+/// True for a mounted tracefs in which this user may make instances.
+fn can_make_instances(tracefs: &Path) -> bool {
+    use rustix::fs::{Access, access};
+    access(tracefs.join("instances"), Access::WRITE_OK).is_ok() && tracefs.join("events/header_page").is_file()
 }
 
 /// The value after a name in a file like `/proc/self/status`. `Uid:` has several values; the effective user is the

@@ -3,7 +3,7 @@
 use super::capabilities::Capabilities;
 use super::plan::obstacle;
 use super::{Recorder, shell};
-use crate::advice::topic::TOPICS;
+use crate::advice::topic::{TOPICS, TopicLoad};
 use std::fmt::Write;
 
 /// Result of [`report`].
@@ -51,11 +51,18 @@ pub fn report(host: &Capabilities) -> CheckReport {
     for topic in &TOPICS {
         let lacks = format!("this kernel has no {}; {}", topic.events[0], topic.without);
         let is_answered = topic.events.iter().any(|event| host.has(event));
-        row(topic.question, if is_answered { Ok(topic.cost) } else { Err(&lacks) });
+        let cost = match topic.load {
+            TopicLoad::Light => topic.cost.to_owned(),
+            TopicLoad::Calls => format!("{}: those of --pid, --comm or COMMAND, else with --full", topic.cost),
+            TopicLoad::Heavy => format!("{}: with --full", topic.cost),
+        };
+        row(topic.question, if is_answered { Ok(&cost) } else { Err(&lacks) });
     }
     let or = |is_answered: bool, reason| if is_answered { Ok("") } else { Err(reason) };
     let no_stacks = "trace-cmd records no user stacks with switches; install perf";
     row("functions of programs", or(chosen != Recorder::TraceCmd, no_stacks));
+    let no_samples = "only LTTng and perf take samples; install perf";
+    row("functions that ran", or(matches!(chosen, Recorder::Lttng | Recorder::Perf), no_samples));
     let hidden = "addresses in /proc/kallsyms are hidden; run as root, or sysctl kernel.kptr_restrict=0";
     row("names of kernel functions", or(host.kernel_symbols || chosen == Recorder::TraceCmd, hidden));
     if let Some(first) = host.unnamed_code.first() {

@@ -5,7 +5,6 @@
 
 use super::Recorder;
 use super::recorder_commands::{RecorderCommands, RecorderInput, filter, path_text};
-use crate::advice::topic::TOPICS;
 use crate::model::event_name::{ESSENTIAL, SYSTEM_CALLS};
 
 /// The file of the recording.
@@ -21,12 +20,12 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
     if !overwrite {
         line = line.with(["-o".to_owned(), path_text(&trace)]);
     }
-    for event in TOPICS.iter().flat_map(|topic| topic.events).filter(|event| input.host.has(event)) {
+    for event in input.events.all() {
         line = line.with(["-e", event]);
-        if *event == ESSENTIAL {
+        if event == ESSENTIAL {
             line = line.with(["-R", "stacktrace"]);
         }
-        if let (true, Some(filter)) = (SYSTEM_CALLS.contains(event), &system_call_filter) {
+        if let (true, Some(filter)) = (SYSTEM_CALLS.contains(&event), &system_call_filter) {
             line = line.with(["-f", filter.as_str()]);
         }
     }
@@ -41,5 +40,5 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
     } else {
         (Vec::new(), Some(line), Vec::new())
     };
-    RecorderCommands { prepare, record, finish, trace: TRACE, notes }
+    RecorderCommands { prepare, record, finish, trace: TRACE, notes, ..RecorderCommands::default() }
 }

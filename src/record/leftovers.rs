@@ -1,4 +1,4 @@
-//! What recordings have left behind whose process is gone: probes, and sessions of LTTng.
+//! What recordings have left behind whose process is gone: probes, instances of tracefs, and sessions of LTTng.
 //!
 //! The script of a recording removes both however whyslow ends. Where the script itself is killed (a control group, a
 //! container, memory), probes stay in the kernel, cost each call of their functions, and the next probe of the same
@@ -14,6 +14,9 @@ use std::process::{Command, Stdio};
 
 /// The kernel's list of probes in programs, below each place of its tracing files.
 const PROBES: [&str; 2] = ["sys/kernel/tracing/uprobe_events", "sys/kernel/debug/tracing/uprobe_events"];
+
+/// The folder of instances, below each place of the kernel's tracing files.
+const INSTANCES: [&str; 2] = ["sys/kernel/tracing/instances", "sys/kernel/debug/tracing/instances"];
 
 /// The beginning of the name of a recording's session, and of the group of its probes; its process id follows.
 pub(super) const GROUP: &str = "whyslow_";
@@ -33,6 +36,8 @@ pub struct Leftover {
 enum Keeper {
     /// The kernel, in this list of probes.
     Kernel(PathBuf),
+    /// The kernel, as a folder of tracefs.
+    Folder(PathBuf),
     /// LTTng's daemon, which this program asks.
     Daemon(Tool),
 }
@@ -41,6 +46,7 @@ impl fmt::Display for Leftover {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.keeper {
             Keeper::Kernel(_) => "probe",
+            Keeper::Folder(_) => "ring buffer",
             Keeper::Daemon(_) => "LTTng session",
         };
         write!(to, "the {what} {}", self.name)
@@ -55,6 +61,7 @@ impl Leftover {
             Keeper::Kernel(list) => {
                 OpenOptions::new().append(true).open(list)?.write_all(format!("-:{}\n", self.name).as_bytes())
             }
+            Keeper::Folder(instance) => std::fs::remove_dir(instance),
             Keeper::Daemon(lttng) => {
                 let ended = lttng_command(lttng, &["destroy", &self.name]).output()?;
                 let said = || io::Error::other(String::from_utf8_lossy(&ended.stderr).trim().to_owned());
@@ -83,6 +90,23 @@ pub fn left_probes(root: &Path) -> Vec<Leftover> {
         Some(Leftover { name: name.to_owned(), pid, keeper: Keeper::Kernel(list.clone()) })
     };
     text.lines().filter_map(left).collect()
+}
+
+/// The instances of tracefs that are left behind on the machine whose files are below `root`.
+pub fn left_instances(root: &Path) -> Vec<Leftover> {
+    let folders = INSTANCES.iter().filter_map(|folder| std::fs::read_dir(root.join(folder)).ok()).take(1);
+    let mut left: Vec<Leftover> = folders
+        .flat_map(|entries| entries.flatten())
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            // `whyslow_PID`, or `whyslow_PID_chosen`.
+            let numbered = name.strip_prefix(GROUP)?.split('_').next()?;
+            let pid = ended(root, &format!("{GROUP}{numbered}"))?;
+            Some(Leftover { name, pid, keeper: Keeper::Folder(entry.path()) })
+        })
+        .collect();
+    left.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    left
 }
 
 /// The sessions left behind with LTTng's daemon; none without one.

@@ -56,6 +56,7 @@ impl ScriptLog {
 mod tests {
     use super::*;
     use crate::record::Recorder;
+    use crate::record::plan::RingBuffers;
 
     #[test]
     fn last_step_is_the_reason_of_perf() {
@@ -71,6 +72,7 @@ mod tests {
             kernel_symbols: None,
             control: None,
             duration: None,
+            ring_buffers: RingBuffers::default(),
             printer: None,
         };
         let log = |text: &str| ScriptLog(text.to_owned());

@@ -7,7 +7,8 @@
 use super::Recorder;
 use super::processes::with_descendants;
 use super::recorder_commands::{RecorderCommands, RecorderInput, path_text};
-use crate::advice::topic::{TOPICS, is_lttng_event, lttng_name};
+use crate::advice::topic::{is_lttng_event, lttng_name};
+use crate::model::event_name::SYSTEM_CALLS;
 
 /// Events that carry call stacks.
 const STACKS: &str = "sched_switch,timer_hrtimer_expire_entry";
@@ -29,22 +30,20 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
     let size = format!("--subbuf-size={}", (input.buffer / SUB_BUFFERS).max(1 << 12));
     let number = format!("--num-subbuf={SUB_BUFFERS}");
     let channel = |domain: &str, name: &str| lttng(&["enable-channel", domain, &size, &number, name]);
-    let events: Vec<String> = TOPICS
-        .iter()
-        .flat_map(|topic| topic.events)
-        .filter(|event| input.host.has(event) && is_lttng_event(event))
-        .map(|event| lttng_name(event))
-        .collect();
+    let events: Vec<String> = input.events.all().filter(|event| is_lttng_event(event)).map(lttng_name).collect();
+    let has_calls = input.events.all().any(|event| SYSTEM_CALLS.contains(&event));
     let mut calls = lttng(&["enable-event", "--kernel", "--channel=kernel", "--syscall", "--all"]);
     if let Some(filter) = filter(input) {
         calls = calls.with([format!("--filter={filter}")]);
     }
     let contexts = ["--type=tid", "--type=pid", "--type=procname"];
-    let prepare = vec![
+    let mut prepare = vec![
         create,
         channel("--kernel", "kernel"),
         lttng(&["enable-event", "--kernel", "--channel=kernel", &events.join(",")]),
-        calls,
+    ];
+    prepare.extend(has_calls.then_some(calls));
+    prepare.extend([
         lttng(&["add-context", "--kernel", "--channel=kernel"]).with(contexts),
         channel("--kernel", "stacks"),
         lttng(&["enable-event", "--kernel", "--channel=stacks", STACKS]),
@@ -62,13 +61,13 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
             "--type=procname",
         ]),
         lttng_bare(&["start", &input.name]),
-    ];
+    ]);
     let mut finish = vec![lttng_bare(&["stop", &input.name])];
     if overwrite {
         finish.push(lttng(&["snapshot", "record"]));
     }
     finish.push(lttng_bare(&["destroy", &input.name]));
-    RecorderCommands { prepare, record: None, finish, trace: "", notes: Vec::new() }
+    RecorderCommands { prepare, finish, ..RecorderCommands::default() }
 }
 
 /// The condition for system calls in LTTng's filter language; `None` if those of all threads are recorded.

@@ -4,8 +4,9 @@
 //! capabilities.rs (recorders, permissions) + RecordingRequest
 //!     -> plan.rs (recorder, command lines, reasons) -> script.rs -> watch.rs (start, progress, end), in folder.rs
 //! ```
-//! `advice/topic.rs` lists the events that answer each question; `perf.rs`, `ftrace.rs` and `lttng.rs` write the
-//! command lines of one recorder each; `code_maps.rs` adds what runtimes wrote about their code, `environment/` what
+//! `advice/topic.rs` lists the events that answer each question, of which `planned_events.rs` takes those that the
+//! request can pay for; `perf.rs`, `ftrace.rs`, `lttng.rs` and `tracefs/` write the command lines of one recorder each,
+//! the last of which is this program; `code_maps.rs` adds what runtimes wrote about their code, `environment/` what
 //! control groups and `/proc` counted meanwhile. A plan is one shell script:
 //! `--dry-run` prints it, `watch.rs` runs it in a process group of its own and ends it by closing its standard input.
 //! The script therefore removes its sessions and probes and ends its recorder however this program ends, `kill -9`
@@ -21,18 +22,21 @@ mod growth;
 mod leftovers;
 mod log;
 mod lttng;
+mod meter;
 mod perf;
 pub mod plan;
+mod planned_events;
 mod processes;
 mod recorder_commands;
 pub mod script;
 pub mod shell;
+pub mod tracefs;
 mod trigger;
 mod user;
 mod watch;
 
 pub use check::{CheckReport, report};
-pub use leftovers::{left_probes, left_sessions};
+pub use leftovers::{left_instances, left_probes, left_sessions};
 pub use trigger::EndTrigger;
 pub use user::RecordingUser;
 pub use watch::{RecordingEnd, RecordingProgress, run};
@@ -52,11 +56,13 @@ pub enum Recorder {
     Perf,
     /// trace-cmd
     TraceCmd,
+    /// whyslow itself, by the kernel's tracefs
+    Tracefs,
 }
 
 impl Recorder {
     /// All recorders, best first: the one whose recordings answer most questions.
-    pub const ALL: [Recorder; 3] = [Recorder::Lttng, Recorder::Perf, Recorder::TraceCmd];
+    pub const ALL: [Recorder; 4] = [Recorder::Lttng, Recorder::Perf, Recorder::Tracefs, Recorder::TraceCmd];
 
     /// The name of its program.
     pub fn name(self) -> &'static str {
@@ -64,6 +70,7 @@ impl Recorder {
             Recorder::Lttng => "lttng",
             Recorder::Perf => "perf",
             Recorder::TraceCmd => "trace-cmd",
+            Recorder::Tracefs => "tracefs",
         }
     }
 }
@@ -100,11 +107,15 @@ pub struct RecordingRequest {
     /// The recorder to use (default: the first of these that is installed and allowed)
     #[arg(long, value_name = "RECORDER")]
     pub with: Option<Recorder>,
-    /// Record the system calls of this process and its descendants only; repeatable. Switches and wake-ups are recorded
-    /// for all threads
+    /// Record everything that answers a question: system calls of all threads, interrupts, packets. It costs a busy
+    /// server half of its speed
+    #[arg(long)]
+    pub full: bool,
+    /// Record the system calls of this process and its descendants; repeatable. Switches and wake-ups are recorded for
+    /// all threads
     #[arg(long = "pid", value_name = "PID")]
     pub pids: Vec<u32>,
-    /// Record the system calls of threads of this name only; repeatable
+    /// Record the system calls of threads of this name; repeatable
     #[arg(long = "comm", value_name = "NAME", value_parser = comm)]
     pub comms: Vec<String>,
     /// Each call of this function is an execution: FUNCTION of the command or of --pid, or FILE:FUNCTION; repeatable

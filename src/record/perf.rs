@@ -2,13 +2,16 @@
 //!
 //! perf records call chains (by frame pointer, or copied stacks) with two kinds of events only: with switches, to show
 //! the function in which a thread blocked, and with 250 samples a second, to show the functions that run. With other
-//! events call chains would cost buffer space and answer no question.
+//! events call chains would cost buffer space and answer no question. Where threads are chosen, the switches of others
+//! have none, unless the recording is full: two events of one tracepoint have filters of which exactly one holds. Where
+//! instances of tracefs can be made, perf records nothing but this and what threads are: a ring buffer of tracefs takes
+//! a third of the time for each other event.
 
 use super::capabilities::Capabilities;
 use super::recorder_commands::{Probe, RecorderCommands, RecorderInput, filter, path_text};
 use super::shell::ShellCommand;
+use super::tracefs::{self, TracefsCommands};
 use super::{CallGraph, Recorder};
-use crate::advice::topic::TOPICS;
 use crate::model::event_name::{ESSENTIAL, SYSTEM_CALLS};
 
 /// Samples of each CPU in a second: the rate of the timer tick in most kernels.
@@ -29,16 +32,25 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
     if maps_have_build_ids(input.host) {
         record = record.with(["--buildid-mmap"]);
     }
-    let system_call_filter = filter(input.request);
-    let events = TOPICS.iter().flat_map(|topic| topic.events).filter(|event| input.host.has(event));
-    for event in events {
-        let call_graph = if *event == ESSENTIAL { input.request.call_graph.name() } else { "no" };
-        record = record.with(["-e".to_owned(), format!("{event}/call-graph={call_graph}/")]);
-        if SYSTEM_CALLS.contains(event) {
-            // Most system calls would be perf's own writes.
-            record = record.with(["--exclude-perf"]);
-            if let Some(filter) = &system_call_filter {
+    let filter = filter(input.request);
+    let beside = tracefs::beside_perf(input);
+    let own = input.events.all().filter(|event| beside.is_none() || !is_left_to_tracefs(event));
+    for event in own {
+        let plain = |call_graph: &str| ["-e".to_owned(), format!("{event}/call-graph={call_graph}/")];
+        let call_graph = if event == ESSENTIAL { input.request.call_graph.name() } else { "no" };
+        record = record.with(plain(call_graph));
+        match &filter {
+            Some(filter) if event == ESSENTIAL && !input.request.full => {
                 record = record.with(["--filter", filter.as_str()]);
+                record = record.with(plain("no")).with(["--filter".to_owned(), format!("!({filter})")]);
+            }
+            _ if !SYSTEM_CALLS.contains(&event) => {}
+            filter => {
+                // Most system calls would be perf's own writes.
+                record = record.with(["--exclude-perf"]);
+                if let Some(filter) = filter {
+                    record = record.with(["--filter", filter.as_str()]);
+                }
             }
         }
     }
@@ -59,9 +71,27 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
         }
     }];
     if !input.request.pids.is_empty() {
-        notes.push("threads that these processes begin later are recorded without their system calls".to_owned());
+        let (lacks, others) = match (beside.is_some(), input.request.full) {
+            (false, true) => (" system calls", ""),
+            (false, false) => (" system calls and call stacks of switches", ""),
+            (true, true) => ("", ""),
+            (true, false) => (" call stacks of switches", "; other processes have none either: --full records them"),
+        };
+        if !lacks.is_empty() {
+            let named = "unless they keep the name of one that runs now";
+            notes.push(format!("threads that these processes begin later have no{lacks}, {named}{others}"));
+        }
     }
-    RecorderCommands { prepare: Vec::new(), record: Some(record), finish: Vec::new(), trace: TRACE, notes }
+    let TracefsCommands { record, finish, ring_buffers } = match beside {
+        Some(beside) => beside.around(record),
+        None => TracefsCommands { record, ..TracefsCommands::default() },
+    };
+    RecorderCommands { record: Some(record), finish, trace: TRACE, notes, ring_buffers, ..RecorderCommands::default() }
+}
+
+/// True for events that cost less in a ring buffer of tracefs, and that say neither who ran nor what a thread is.
+fn is_left_to_tracefs(event: &str) -> bool {
+    !["sched:", "task:"].iter().any(|system| event.starts_with(system))
 }
 
 /// The first perf that answers `ping` at its control. It does nothing else then, but like after every message it writes

@@ -5,9 +5,10 @@
 
 use super::capabilities::Capabilities;
 use super::leftovers::GROUP;
+use super::planned_events::planned_events;
 use super::recorder_commands::{Probe, RecorderCommands, RecorderInput, path_text};
 use super::shell::ShellCommand;
-use super::{CallGraph, EndTrigger, RecordError, Recorder, RecordingRequest, ftrace, lttng, perf};
+use super::{CallGraph, EndTrigger, RecordError, Recorder, RecordingRequest, ftrace, lttng, perf, tracefs};
 use crate::advice::topic::TOPICS;
 use crate::model::event_name::ESSENTIAL;
 use std::path::{Path, PathBuf};
@@ -46,8 +47,20 @@ pub struct RecordingPlan {
     pub control: Option<PathBuf>,
     /// The time after which the recording ends, also where whyslow is stopped and cannot end it.
     pub duration: Option<Duration>,
+    pub ring_buffers: RingBuffers,
     /// Prints the calls of probed functions while a command runs that is appended to it; `None` if they are not needed.
     pub printer: Option<ShellCommand>,
+}
+
+/// The instances of tracefs that a recording makes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RingBuffers {
+    /// Their folders.
+    pub instances: Vec<PathBuf>,
+    /// Files into which `1` is written to begin recording, once the recorders are ready.
+    pub switches: Vec<PathBuf>,
+    /// The kernel's list of the threads whose system calls are recorded, to which the command of the request is added.
+    pub chosen: Option<PathBuf>,
 }
 
 /// The reason why a recorder cannot record on this machine, with the remedy; `None` if it can.
@@ -84,6 +97,10 @@ pub fn obstacle(host: &Capabilities, recorder: Recorder) -> Option<String> {
              confined machine; record on its host, or with perf"
                 .to_owned(),
         ),
+        Recorder::Tracefs if !host.root => Some(format!("only root may trace the kernel: {as_root}")),
+        Recorder::Tracefs if host.tracefs.is_none() => {
+            Some("tracefs is not mounted: mount -t tracefs nodev /sys/kernel/tracing".to_owned())
+        }
         _ if !host.has(ESSENTIAL) => {
             Some(format!("this kernel has no {ESSENTIAL}: it was built without event tracing"))
         }
@@ -98,9 +115,10 @@ fn unsupported(host: &Capabilities, request: &RecordingRequest, recorder: Record
         Recorder::Lttng if needs_probes => {
             Some("LTTng records only the entry of a function, not its return (--uprobe)".to_owned())
         }
-        Recorder::Lttng | Recorder::TraceCmd if request.call_graph == CallGraph::Dwarf => {
+        Recorder::Lttng | Recorder::TraceCmd | Recorder::Tracefs if request.call_graph == CallGraph::Dwarf => {
             Some(format!("{} follows frame pointers only; perf copies stacks (--call-graph dwarf)", recorder.name()))
         }
+        Recorder::Tracefs if needs_probes => Some("perf records the calls of functions (--uprobe)".to_owned()),
         Recorder::TraceCmd if needs_probes && host.perf.is_none() => {
             Some("perf, which places the probes of --uprobe, is not installed: install perf".to_owned())
         }
@@ -174,11 +192,24 @@ pub fn plan(
     // A script to run by hand does not ask, and a flight recorder writes at the end.
     let is_asked = recorder == Recorder::Perf && purpose == PlanUse::Run && request.overwrite.is_none();
     let control = (is_asked && perf::accepts_pings(host)).then(|| inside.join("control"));
-    let input = RecorderInput { host, request, folder: inside, output, probes: &probes, name, buffer, control };
-    let RecorderCommands { mut prepare, record, mut finish, trace, mut notes } = match recorder {
+    let events = planned_events(host, request);
+    let input = RecorderInput {
+        host,
+        request,
+        folder: inside,
+        output,
+        probes: &probes,
+        name,
+        buffer,
+        control,
+        events: &events,
+        purpose,
+    };
+    let RecorderCommands { mut prepare, record, mut finish, trace, mut notes, ring_buffers } = match recorder {
         Recorder::Lttng => lttng::commands(&input),
         Recorder::Perf => perf::commands(&input),
         Recorder::TraceCmd => ftrace::commands(&input),
+        Recorder::Tracefs => tracefs::commands(&input),
     };
     if !probes.is_empty() {
         let place = probes.iter().flat_map(|probe| perf::probe_commands(host, probe, &input.name));
@@ -190,26 +221,10 @@ pub fn plan(
         prepare.insert(0, ShellCommand::new(["mkfifo"]).with([path_text(control)]));
         finish.push(ShellCommand::new(["rm", "-f"]).with([path_text(control)]));
     }
+    let kernel_symbols = (host.kernel_symbols && !has_own_symbols(recorder)).then(|| folder.join(KERNEL_SYMBOLS));
+    notes.extend(events.note());
     notes.extend(obstacle.map(|reason| format!("it cannot record on this machine: {reason}")));
-    let kernel_symbols = (host.kernel_symbols && recorder != Recorder::TraceCmd).then(|| folder.join(KERNEL_SYMBOLS));
-    if kernel_symbols.is_none() && recorder != Recorder::TraceCmd {
-        notes.push(
-            "kernel functions will have no names: addresses in /proc/kallsyms are hidden from this user".to_owned(),
-        );
-    }
-    notes.extend(
-        TOPICS
-            .iter()
-            .filter(|topic| !topic.events.iter().any(|event| host.has(event)))
-            .map(|topic| format!("this kernel has no events for \"{}\"; {}", topic.question, topic.without)),
-    );
-    if let Some(past) = request.overwrite {
-        let (size, seconds) = (input.buffer >> 20, past.as_secs());
-        notes.push(format!(
-            "buffers of {size} MiB per CPU keep the last events; they hold {seconds} s at up to {} MiB/s per CPU",
-            input.buffer.div_ceil(seconds.max(1)) >> 20
-        ));
-    }
+    notes.extend(limits(&input, recorder));
     let printer = printer(&input)?;
     let trace = if trace.is_empty() { folder.to_owned() } else { folder.join(trace) };
     let (control, folder, duration) = (input.control, folder.to_owned(), request.duration);
@@ -225,8 +240,37 @@ pub fn plan(
         kernel_symbols,
         control,
         duration,
+        ring_buffers,
         printer,
     })
+}
+
+/// What the machine and the buffers keep out of a recording, a sentence each.
+fn limits(input: &RecorderInput<'_>, recorder: Recorder) -> Vec<String> {
+    let host = input.host;
+    let mut notes = Vec::new();
+    if !host.kernel_symbols && !has_own_symbols(recorder) {
+        notes.push(
+            "kernel functions will have no names: addresses in /proc/kallsyms are hidden from this user".to_owned(),
+        );
+    }
+    let unknown = TOPICS.iter().filter(|topic| !topic.events.iter().any(|event| host.has(event)));
+    notes.extend(
+        unknown.map(|topic| format!("this kernel has no events for \"{}\"; {}", topic.question, topic.without)),
+    );
+    if let Some(past) = input.request.overwrite {
+        let (size, seconds) = (input.buffer >> 20, past.as_secs());
+        notes.push(format!(
+            "buffers of {size} MiB per CPU keep the last events; they hold {seconds} s at up to {} MiB/s per CPU",
+            input.buffer.div_ceil(seconds.max(1)) >> 20
+        ));
+    }
+    notes
+}
+
+/// True for recorders whose files hold the addresses of kernel functions.
+fn has_own_symbols(recorder: Recorder) -> bool {
+    matches!(recorder, Recorder::TraceCmd | Recorder::Tracefs)
 }
 
 /// Bytes of buffer for each CPU, a power of two. Without `--buffer`, all buffers take at most an eighth of the memory.

@@ -62,7 +62,23 @@ fn threads_of(pid: u32) -> Vec<u32> {
 
 /// The conditions, any of which holds for each thread of the processes and for no other.
 pub(super) fn thread_conditions(pids: &[u32]) -> Vec<String> {
-    conditions(&with_descendants(pids).into_iter().flat_map(threads_of).collect())
+    conditions(&thread_ids(pids))
+}
+
+/// Names that a filter compares at most, besides ids: it has a page of text.
+const MOST_NAMES: usize = 16;
+
+/// The names of the main threads of the processes, those that a filter can compare.
+pub(super) fn thread_names(pids: &[u32]) -> BTreeSet<String> {
+    let name = |pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
+    let names = with_descendants(pids).into_iter().filter_map(name);
+    let names = names.filter_map(|name| super::comm(name.trim_end_matches('\n')).ok());
+    names.collect::<BTreeSet<String>>().into_iter().take(MOST_NAMES).collect()
+}
+
+/// The ids of the threads of the processes, in ascending order.
+pub(super) fn thread_ids(pids: &[u32]) -> BTreeSet<u32> {
+    with_descendants(pids).into_iter().flat_map(threads_of).collect()
 }
 
 fn conditions(threads: &BTreeSet<u32>) -> Vec<String> {

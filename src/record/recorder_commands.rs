@@ -2,11 +2,14 @@
 
 use super::RecordingRequest;
 use super::capabilities::Capabilities;
-use super::processes::thread_conditions;
+use super::plan::{PlanUse, RingBuffers};
+use super::planned_events::PlannedEvents;
+use super::processes::{thread_conditions, thread_names};
 use super::shell::ShellCommand;
 use std::path::{Path, PathBuf};
 
 /// The part of a plan that the module of one recorder writes.
+#[derive(Default)]
 pub(super) struct RecorderCommands {
     pub prepare: Vec<ShellCommand>,
     pub record: Option<ShellCommand>,
@@ -14,6 +17,7 @@ pub(super) struct RecorderCommands {
     /// The name of the trace in the folder; empty if it is the folder.
     pub trace: &'static str,
     pub notes: Vec<String>,
+    pub ring_buffers: RingBuffers,
 }
 
 /// A function whose calls are recorded.
@@ -38,11 +42,15 @@ pub(super) struct RecorderInput<'a> {
     pub buffer: u64,
     /// See [`RecordingPlan::control`].
     pub control: Option<PathBuf>,
+    pub events: &'a PlannedEvents,
+    pub purpose: PlanUse,
 }
 
-/// The condition on the running thread in the kernel's filter language; `None` if all threads are recorded.
+/// The condition on the running thread in the kernel's filter language; `None` if all threads are recorded. Threads
+/// that a chosen process begins later have the name of the one that begins them.
 pub(super) fn filter(request: &RecordingRequest) -> Option<String> {
-    let names = request.comms.iter().map(|name| format!("comm == \"{name}\""));
+    let others = thread_names(&request.pids).into_iter().filter(|name| !request.comms.contains(name));
+    let names = request.comms.iter().cloned().chain(others).map(|name| format!("comm == \"{name}\""));
     let all: Vec<String> = thread_conditions(&request.pids).into_iter().chain(names).collect();
     (!all.is_empty()).then(|| all.join(" || "))
 }

@@ -46,7 +46,14 @@ impl RecordingPlan {
         for line in &self.prepare {
             let _ = writeln!(script, "{line:#}");
         }
+        let [begin, end] = self.switching();
         let _ = match (command, &self.record) {
+            (command, Some(record)) if !self.ring_buffers.switches.is_empty() => {
+                // Ctrl-C ends `sleep`, and the shell goes on.
+                let line = command.map_or_else(|| "trap : INT; sleep infinity".to_owned(), ToString::to_string);
+                let until = if command.is_some() { "" } else { "   # until Ctrl-C" };
+                writeln!(script, "{record:#} -- sh -c {}{until}", quoted(&format!("{begin}; {line}{end}")))
+            }
             (Some(line), Some(record)) => writeln!(script, "{record:#} -- {line}"),
             (Some(line), None) => writeln!(script, "{line}"),
             (None, Some(record)) => writeln!(script, "{record:#}   # until Ctrl-C"),
@@ -57,6 +64,19 @@ impl RecordingPlan {
             let _ = writeln!(script, "{line}");
         }
         script
+    }
+
+    /// The commands that begin and end recording by the instances of tracefs: the recorder around which they are needs
+    /// a while before it records, and to write when it has ended.
+    fn switching(&self) -> [String; 2] {
+        let all = |value: &str| -> String {
+            self.ring_buffers
+                .switches
+                .iter()
+                .map(|file| format!("; echo {value} > {}", quoted(&path_text(file))))
+                .collect()
+        };
+        [all("1").trim_start_matches("; ").to_owned(), all("0")]
     }
 
     fn script_to_run(&self) -> String {
@@ -79,10 +99,14 @@ impl RecordingPlan {
         let wait = match self.duration {
             // A stopped whyslow does not end its input.
             Some(time) => format!("timeout {} cat >/dev/null; :", time.as_secs().saturating_add(LATE)),
-            None => "exec cat >/dev/null".to_owned(),
+            None if self.ring_buffers.switches.is_empty() => "exec cat >/dev/null".to_owned(),
+            None => "cat >/dev/null".to_owned(),
         };
+        let [begin, end] = self.switching();
+        let begin = if begin.is_empty() { begin } else { format!("{begin}; ") };
+        let wait = format!("{wait}{end}");
         let printer = self.printer.as_ref().map(|line| format!("exec {line} -- sh -c {} 2>&1", quoted(&wait)));
-        let waiting = format!("echo ready; {}", printer.unwrap_or(wait));
+        let waiting = format!("{begin}echo ready; {}", printer.unwrap_or(wait));
         let _ = match &self.record {
             Some(record) => {
                 writeln!(script, "echo {} >&2; {record} -- sh -c {}; status=$?", says("+", record), quoted(&waiting))

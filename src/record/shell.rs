@@ -7,13 +7,18 @@ use std::fmt;
 const WIDTH: usize = 100;
 
 /// A program and its arguments.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShellCommand(Vec<String>);
 
 impl ShellCommand {
     /// A command of these words, the program first.
     pub fn new<W: Into<String>>(words: impl IntoIterator<Item = W>) -> ShellCommand {
         ShellCommand(words.into_iter().map(Into::into).collect())
+    }
+
+    /// This command with another one at its end, which it runs.
+    pub fn around(self, inner: ShellCommand) -> ShellCommand {
+        self.with(["--"]).with(inner.0)
     }
 
     /// The same command with more words at its end.

@@ -6,38 +6,32 @@
 
 use super::environment::{EnvironmentFile, SampledProcesses};
 use super::folder::RecordingFolder;
-use super::growth::{self, PerfData, RecordingSize};
+use super::growth::RecordingSize;
 use super::log::{LastStep, ScriptLog};
+use super::meter::Meter;
 use super::plan::RecordingPlan;
 use super::recorder_commands::path_text;
 use super::script::ScriptMode;
 use super::trigger::{EndedCall, OpenCalls};
-use super::{EndTrigger, RecordError, Recorder, RecordingRequest, RecordingUser, code_maps};
+use super::{EndTrigger, RecordError, RecordingRequest, RecordingUser, code_maps, tracefs};
 use crate::base::figure;
 use crate::model::environment::ENVIRONMENT_FILE;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime};
-
-/// A write to a full pipe fails instead of waiting.
-const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 
 /// The file in the folder with the recorder's output.
 const LOG: &str = "record.log";
 
 /// Time between two checks of the end conditions.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-
-/// Time between two measurements of the recording's size.
-const MEASURE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The longest time that a recorder may take to start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -91,7 +85,7 @@ pub fn run(
     script.await_ready(&mut signals)?;
     report(RecordingProgress::Recording);
     let (began, since) = (Instant::now(), SystemTime::now());
-    let mut command = RecordedCommand::start(request, user.as_ref())?;
+    let mut command = RecordedCommand::start(plan, request, user.as_ref())?;
     let mut meter = Meter::new(plan, request, &folder);
     let mut environment = RecordedEnvironment::start(request, command.as_ref(), &folder);
     let RecordingStop { reason, quits } = loop {
@@ -131,6 +125,7 @@ pub fn run(
     };
     let took = began.elapsed();
     environment.sample(EnvironmentFile::sample);
+    meter.measure();
     report(RecordingProgress::Ending(reason));
     let status = script.finish(&mut signals, report);
     if !status.success() {
@@ -178,15 +173,31 @@ struct RecordedCommand {
 }
 
 impl RecordedCommand {
-    fn start(request: &RecordingRequest, user: Option<&RecordingUser>) -> Result<Option<RecordedCommand>, RecordError> {
+    /// Start the command of the request, on a thread of its own: where the kernel records the system calls of chosen
+    /// threads, this thread is one of them when it begins the command, so that the command is another one from its
+    /// first instruction on.
+    fn start(
+        plan: &RecordingPlan,
+        request: &RecordingRequest,
+        user: Option<&RecordingUser>,
+    ) -> Result<Option<RecordedCommand>, RecordError> {
         let Some((program, arguments)) = request.command.split_first() else { return Ok(None) };
         let name = program.to_string_lossy().into_owned();
         let mut command = Command::new(program);
         command.args(arguments);
-        let started = match user {
-            Some(user) => user.spawn(&mut command),
-            None => command.spawn(),
+        let start = || {
+            if let Some(list) = &plan.ring_buffers.chosen {
+                tracefs::choose_this_thread(list)?;
+            }
+            match user {
+                Some(user) => user.spawn(&mut command),
+                None => command.spawn(),
+            }
         };
+        let started = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, start)?;
+            thread.join().unwrap_or_else(|_| Err(std::io::Error::other("the thread ended")))
+        });
         match started {
             Ok(child) => Ok(Some(RecordedCommand { name, child })),
             Err(e) => Err(RecordError::failed(name, format!("cannot start: {e}"))),
@@ -355,54 +366,5 @@ impl<'a> Script<'a> {
         let said = said.map_or_else(|| status.to_string(), str::to_owned);
         let place = self.folder.path().join(LOG);
         RecordError::failed(program, format!("{said} (all of its output is in {})", place.display()))
-    }
-}
-
-/// Measures the size of the recording every [`MEASURE_INTERVAL`].
-struct Meter<'a> {
-    plan: &'a RecordingPlan,
-    folder: &'a RecordingFolder,
-    perf: Option<PerfData>,
-    control: Option<File>,
-    measured: Instant,
-    /// True for a flight recorder, which writes its buffer at the end.
-    writes_at_end: bool,
-}
-
-impl Meter<'_> {
-    fn new<'a>(plan: &'a RecordingPlan, request: &RecordingRequest, folder: &'a RecordingFolder) -> Meter<'a> {
-        let trace = plan.trace.file_name().unwrap_or_default();
-        let perf = (plan.recorder == Recorder::Perf).then(|| PerfData::new(folder.join(trace)));
-        // Opened for both directions, a named pipe opens without its reader.
-        let open =
-            |name: &PathBuf| File::options().read(true).write(true).custom_flags(NONBLOCK).open(folder.join(name)).ok();
-        let control = plan.control.as_ref().and_then(open);
-        Meter { plan, folder, perf, control, measured: Instant::now(), writes_at_end: request.overwrite.is_some() }
-    }
-
-    /// The size, if the last measurement is [`MEASURE_INTERVAL`] ago.
-    fn measure_if_due(&mut self) -> Option<RecordingSize> {
-        if self.measured.elapsed() < MEASURE_INTERVAL {
-            return None;
-        }
-        self.measured = Instant::now();
-        if let Some(control) = &mut self.control {
-            // A perf that is too busy to read it is asked again.
-            let _ = control.write_all(b"ping\n");
-        }
-        Some(if self.writes_at_end { RecordingSize::default() } else { self.measure() })
-    }
-
-    fn measure(&mut self) -> RecordingSize {
-        match (&mut self.perf, self.plan.recorder) {
-            (Some(perf), _) => perf.measure(),
-            (None, Recorder::TraceCmd) => {
-                let lost = growth::lost_by_ftrace(Path::new("/sys/kernel/tracing"));
-                RecordingSize { bytes: growth::bytes_below(&self.folder.join("")), events: None, lost }
-            }
-            (None, _) => {
-                RecordingSize { bytes: growth::bytes_below(&self.folder.join("")), ..RecordingSize::default() }
-            }
-        }
     }
 }

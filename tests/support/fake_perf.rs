@@ -35,6 +35,7 @@ pub fn server() -> Capabilities {
         paranoid: Some(2),
         events: Some(events()),
         ftrace: true,
+        tracefs: None,
         kernel_symbols: true,
         unnamed_code: Vec::new(),
         lttng_modules: true,

@@ -31,6 +31,7 @@ pub fn known_as(format: &Format) -> Option<Cow<'static, str>> {
         ("exceptions", name) => format!("x86_exceptions_{name}").into(),
         ("net", name) if name.starts_with("netif_receive_skb") => format!("net_if_{}", name.get(6..)?).into(),
         ("net", name) if name.starts_with("napi_gro") => format!("net_{name}").into(),
+        (system @ ("power" | "writeback"), name) => format!("{system}_{name}").into(),
         ("sched", "sched_process_fork") => "sched_process_fork:tids".into(),
         _ => name.clone().into(),
     })

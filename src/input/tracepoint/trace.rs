@@ -210,8 +210,8 @@ impl<S: Storage> FormatTrace for TracepointTrace<S> {
         self.cpu_streams.get(stream.index())?.cpu
     }
 
-    fn join_clock(&mut self, uuid: &str, base: i128) {
-        self.clock.uuid = Some(uuid.to_owned());
+    fn join_clock(&mut self, uuid: Option<&str>, base: i128) {
+        self.clock.uuid = uuid.map(str::to_owned);
         self.clock.base = base;
         self.time_streams();
     }
@@ -219,7 +219,7 @@ impl<S: Storage> FormatTrace for TracepointTrace<S> {
     fn set_clock_offsets(&mut self, offset: &dyn Fn(&str) -> Option<i128>) {
         let Some(uuid) = self.clock.uuid.clone() else { return };
         if let Some(base) = offset(&uuid).filter(|base| *base != self.clock.base) {
-            self.join_clock(&uuid, base);
+            self.join_clock(Some(&uuid), base);
         }
     }
 
