@@ -98,7 +98,7 @@ fn perf_is_asked_for_what_its_buffers_hold() {
     assert!(!out.join("control").exists(), "the pipe is left behind");
     // Not where a flight recorder writes at the end, by an old perf, or by hand.
     let lines = |host: &Capabilities, request: &RecordingRequest, purpose| {
-        plan(host, request, Path::new("out"), 7, purpose).unwrap().script(&ScriptMode::Input)
+        plan(host, request, Path::new("out"), 7, purpose, None).unwrap().script(&ScriptMode::Input)
     };
     let old = Capabilities { perf: tool("perf", &[5, 4]), ..host.clone() };
     let past = RecordingRequest { overwrite: Some(Duration::from_secs(5)), ..RecordingRequest::default() };
@@ -249,7 +249,7 @@ fn real_recorders_accept_the_plans() {
                 _ => eprintln!("{}: {:?}", recorder.name(), ended.err()),
             }
             // After a line that is refused the others are not tried: each by itself.
-            let plan = plan(&host, &request, &out, 8, PlanUse::Run).unwrap();
+            let plan = plan(&host, &request, &out, 8, PlanUse::Run, None).unwrap();
             for line in plan.prepare.iter().chain(&plan.finish) {
                 let ran = Command::new("sh").arg("-c").arg(line.to_string()).output().unwrap();
                 let said = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();

@@ -12,7 +12,7 @@ use whyslow::parts::record::{self, CallGraph, EndTrigger, Recorder, RecordingReq
 
 /// The commands to run by hand, with reasons and notes.
 fn planned(host: &Capabilities, request: &RecordingRequest) -> String {
-    match plan(host, request, Path::new("out"), 7, PlanUse::Print) {
+    match plan(host, request, Path::new("out"), 7, PlanUse::Print, None) {
         Ok(plan) => {
             let notes: String = plan.notes.iter().map(|note| format!("# {note}\n")).collect();
             let sleep = ScriptMode::Command(ShellCommand::new(["sleep", "10"]));
@@ -43,7 +43,7 @@ fn plan_without_rights_names_the_remedy() {
     insta::assert_snapshot!("check-server", record::report(&Capabilities { lttng: None, ..server() }).text);
     let allowed = Capabilities { paranoid: Some(-1), events: Some(events()), ..user };
     assert_eq!(
-        plan(&allowed, &RecordingRequest::default(), Path::new("out"), 7, PlanUse::Run).unwrap().recorder,
+        plan(&allowed, &RecordingRequest::default(), Path::new("out"), 7, PlanUse::Run, None).unwrap().recorder,
         Recorder::Perf
     );
 }
@@ -125,7 +125,8 @@ fn options_are_obeyed_or_refused_with_a_reason() {
         assert!(said.contains(part) && said.lines().count() == 1, "{said}");
     }
     let missing = Capabilities { trace_cmd: None, ..server() };
-    let here = plan(&missing, &of(Recorder::TraceCmd), Path::new("out"), 7, PlanUse::Run).unwrap_err().to_string();
+    let here =
+        plan(&missing, &of(Recorder::TraceCmd), Path::new("out"), 7, PlanUse::Run, None).unwrap_err().to_string();
     assert_eq!(here, "--with trace-cmd: `trace-cmd` is not installed: install the package trace-cmd");
     assert!(
         planned(&missing, &of(Recorder::TraceCmd))

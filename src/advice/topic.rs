@@ -20,6 +20,18 @@ pub struct Topic {
     pub without: &'static str,
 }
 
+impl Topic {
+    /// True for system calls.
+    pub fn is_of_calls(&self) -> bool {
+        self.load == TopicLoad::Calls
+    }
+
+    /// True where call stacks are recorded with its events.
+    pub fn has_stacks(&self) -> bool {
+        self.events.contains(&ESSENTIAL)
+    }
+}
+
 /// How much the events of a topic slow the machine that is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopicLoad {

@@ -10,6 +10,7 @@ use crate::record::capabilities::Capabilities;
 use crate::record::plan::{PlanUse, RecordingPlan, plan, probed};
 use crate::record::script::ScriptMode;
 use crate::record::shell::ShellCommand;
+use crate::record::trial::Trial;
 use crate::record::{self, RecordError, Recorder, RecordingEnd, RecordingProgress, RecordingRequest};
 use crate::session::UsageError;
 use crate::symbols::elf;
@@ -68,7 +69,11 @@ pub(super) fn run(options: &RecordOptions) -> anyhow::Result<AfterRecording> {
     let request = &options.request;
     let folder = request.output.clone().unwrap_or_else(free_folder);
     let purpose = if options.dry_run { PlanUse::Print } else { PlanUse::Run };
-    let plan = plan(&host, request, &folder, std::process::id(), purpose).map_err(|error| match error {
+    let identity = std::process::id();
+    // A command has not begun yet, and what it will do is unknown.
+    let is_tried = purpose == PlanUse::Run && request.command.is_empty();
+    let trial = if is_tried { Trial::run(&host, &request.pids, identity)? } else { None };
+    let plan = plan(&host, request, &folder, identity, purpose, trial.as_ref()).map_err(|error| match error {
         // The command line is right, and the machine cannot.
         RecordError::NoRecorder(_) => anyhow::Error::from(error),
         _ => UsageError(error.to_string()).into(),

@@ -31,6 +31,7 @@ mod recorder_commands;
 pub mod script;
 pub mod shell;
 pub mod tracefs;
+pub mod trial;
 mod trigger;
 mod user;
 mod watch;
@@ -111,6 +112,9 @@ pub struct RecordingRequest {
     /// server half of its speed
     #[arg(long)]
     pub full: bool,
+    /// Record only what adds at most this many percent to the busiest CPU, as far as a trial of a second shows
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub cost: Option<f64>,
     /// Record the system calls of this process and its descendants; repeatable. Switches and wake-ups are recorded for
     /// all threads
     #[arg(long = "pid", value_name = "PID")]
@@ -145,6 +149,12 @@ pub struct RecordingRequest {
 fn comm(text: &str) -> Result<String, &'static str> {
     let comparable = !text.is_empty() && text.len() <= 15 && !text.contains(['"', '\'', '\\']);
     if comparable { Ok(text.to_owned()) } else { Err("write a thread's name of at most 15 bytes, without quotes") }
+}
+
+/// Parse a part of a CPU's time: `5`, or `5%`.
+fn percent(text: &str) -> Result<f64, &'static str> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    number.ok().filter(|percent| (0.0..=100.0).contains(percent)).ok_or("write percent of a CPU: 5, or 0.5")
 }
 
 /// The reason why a recording failed, with the remedy.

@@ -34,7 +34,7 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
     }
     let filter = filter(input.request);
     let beside = tracefs::beside_perf(input);
-    let own = input.events.all().filter(|event| beside.is_none() || !is_left_to_tracefs(event));
+    let own = input.events.all().filter(|event| beside.is_none() || !is_left_out(event));
     for event in own {
         let plain = |call_graph: &str| ["-e".to_owned(), format!("{event}/call-graph={call_graph}/")];
         let call_graph = if event == ESSENTIAL { input.request.call_graph.name() } else { "no" };
@@ -90,7 +90,7 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
 }
 
 /// True for events that cost less in a ring buffer of tracefs, and that say neither who ran nor what a thread is.
-fn is_left_to_tracefs(event: &str) -> bool {
+pub(super) fn is_left_out(event: &str) -> bool {
     !["sched:", "task:"].iter().any(|system| event.starts_with(system))
 }
 

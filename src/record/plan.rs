@@ -8,6 +8,7 @@ use super::leftovers::GROUP;
 use super::planned_events::planned_events;
 use super::recorder_commands::{Probe, RecorderCommands, RecorderInput, path_text};
 use super::shell::ShellCommand;
+use super::trial::Trial;
 use super::{CallGraph, EndTrigger, RecordError, Recorder, RecordingRequest, ftrace, lttng, perf, tracefs};
 use crate::advice::topic::TOPICS;
 use crate::model::event_name::ESSENTIAL;
@@ -168,13 +169,15 @@ fn choose(host: &Capabilities, request: &RecordingRequest, purpose: PlanUse) -> 
     Err(RecordError::NoRecorder(rejected.join(". ")))
 }
 
-/// Plan a recording into `folder`. `identity` distinguishes it from others that run at the same time.
+/// Plan a recording into `folder`. `identity` distinguishes it from others that run at the same time; `trial` is what
+/// was counted before, if anything was.
 pub fn plan(
     host: &Capabilities,
     request: &RecordingRequest,
     folder: &Path,
     identity: u32,
     purpose: PlanUse,
+    trial: Option<&Trial>,
 ) -> Result<RecordingPlan, RecordError> {
     let Choice { recorder, why, obstacle } = choose(host, request, purpose)?;
     // A folder that begins with a dash would be an option.
@@ -192,7 +195,7 @@ pub fn plan(
     // A script to run by hand does not ask, and a flight recorder writes at the end.
     let is_asked = recorder == Recorder::Perf && purpose == PlanUse::Run && request.overwrite.is_none();
     let control = (is_asked && perf::accepts_pings(host)).then(|| inside.join("control"));
-    let events = planned_events(host, request);
+    let events = planned_events(host, request, recorder, trial);
     let input = RecorderInput {
         host,
         request,
@@ -223,6 +226,7 @@ pub fn plan(
     }
     let kernel_symbols = (host.kernel_symbols && !has_own_symbols(recorder)).then(|| folder.join(KERNEL_SYMBOLS));
     notes.extend(events.note());
+    notes.extend(events.cost_note(request, recorder, trial));
     notes.extend(obstacle.map(|reason| format!("it cannot record on this machine: {reason}")));
     notes.extend(limits(&input, recorder));
     let printer = printer(&input)?;

@@ -72,7 +72,7 @@ pub fn run(
     folder: &Path,
 ) -> (Result<record::RecordingEnd, String>, Vec<RecordingProgress>) {
     let mut reported = Vec::new();
-    let plan = plan(host, request, folder, 7, PlanUse::Run).unwrap();
+    let plan = plan(host, request, folder, 7, PlanUse::Run, None).unwrap();
     let ended = record::run(&plan, request, &mut |progress| reported.push(progress));
     (ended.map_err(|e| e.to_string()), reported)
 }

@@ -7,6 +7,7 @@
 use super::instance::{CHOICE, SWITCH};
 use super::{CHOSEN, STACKS};
 use crate::model::event_name::{ESSENTIAL, SYSTEM_CALLS};
+use crate::record::perf;
 use crate::record::plan::{PlanUse, RingBuffers};
 use crate::record::processes::thread_ids;
 use crate::record::recorder_commands::{RecorderCommands, RecorderInput, filter, path_text};
@@ -48,8 +49,7 @@ pub fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
 /// Record beside perf what perf leaves out; `None` where instances cannot be made, or where nothing is left out.
 pub fn beside_perf(input: &RecorderInput<'_>) -> Option<TracefsCommands> {
     input.host.tracefs.as_ref()?;
-    let left_out = |event: &str| !["sched:", "task:"].iter().any(|system| event.starts_with(system));
-    let TracefsCommands { record, finish, ring_buffers } = recorded(input, &left_out);
+    let TracefsCommands { record, finish, ring_buffers } = recorded(input, &perf::is_left_out);
     let switches: Vec<PathBuf> = ring_buffers.instances.iter().map(|instance| instance.join(SWITCH)).collect();
     let ring_buffers = RingBuffers { switches, ..ring_buffers };
     let is_needed = !ring_buffers.instances.is_empty();

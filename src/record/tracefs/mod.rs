@@ -18,13 +18,12 @@ mod threads;
 mod trace_dat;
 
 pub(super) use commands::{TRACE, TracefsCommands, beside_perf, commands};
-pub(super) use instance::choose_this_thread;
+pub(super) use instance::{Instance, InstanceSetup, RecordedEvent, choose_this_thread};
 
 use super::RecordError;
 use super::recorder_commands::path_text;
 use crate::base::figure;
 use clap::Args;
-use instance::{Instance, InstanceSetup, RecordedEvent};
 use pages::{DrainedCpu, drain_all};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;

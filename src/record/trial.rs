@@ -1,0 +1,240 @@
+//! A trial before the recording: how many events of each topic the machine has, and what recording them would cost.
+//!
+//! In: the topics, the chosen threads, a mounted tracefs. Out: events a second of each topic, on all CPUs and on the
+//! busiest one, and the time that an event takes. Each topic has an instance with the smallest buffers, which keep the
+//! last events and are never read: the kernel's own counters are the answer. A loop of this thread, timed without and
+//! with a recorded system call, gives the time of an event on this machine ([`ns_of_event`]). Cost: [`TRIAL`], in which
+//! the machine pays for a full recording by tracefs.
+
+use super::RecordError;
+use super::capabilities::Capabilities;
+use super::leftovers::GROUP;
+use super::processes::thread_ids;
+use super::tracefs::{Instance, InstanceSetup, RecordedEvent};
+use crate::advice::topic::{TOPICS, Topic};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long events are counted.
+pub const TRIAL: Duration = Duration::from_secs(1);
+
+/// KiB of a buffer that is not read.
+const LEAST_BUFFER: u64 = 8;
+
+/// System calls of a round of the loop, and its rounds, of which the fastest counts: others may have interrupted it.
+const CALLS: u32 = 500;
+const ROUNDS: u32 = 20;
+
+/// The time of an event of perf without and with a call stack, in those of an event of a ring buffer of tracefs
+/// (docs/MEASURED.md).
+const OF_PERF: f64 = 3.0;
+const WITH_STACK: f64 = 4.5;
+
+/// Bytes of an event of perf without and with a call stack, about.
+const PERF_BYTES: f64 = 90.0;
+const STACK_BYTES: f64 = 250.0;
+
+/// The events of some topic in a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EventRate {
+    /// On all CPUs.
+    pub all: f64,
+    /// On the CPU that has most of them.
+    pub busiest: f64,
+    /// Their bytes in a ring buffer of tracefs.
+    pub bytes: f64,
+}
+
+/// What a trial has counted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trial {
+    /// Of each topic, in the order of [`TOPICS`].
+    rates: Vec<EventRate>,
+    /// Of the chosen threads: system calls, and switches.
+    chosen: EventRate,
+    chosen_switches: EventRate,
+    /// Nanoseconds that an event takes in a ring buffer of tracefs.
+    event_ns: f64,
+}
+
+/// What a recording would cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RecordingCost {
+    /// Events a second.
+    pub events: f64,
+    /// Bytes a second.
+    pub bytes: f64,
+    /// The part of its time that the busiest CPU would take for them; 1 is all of it.
+    pub share: f64,
+}
+
+impl std::ops::AddAssign for RecordingCost {
+    fn add_assign(&mut self, other: RecordingCost) {
+        self.events += other.events;
+        self.bytes += other.bytes;
+        self.share += other.share;
+    }
+}
+
+impl Trial {
+    /// Count for a second. `identity` distinguishes its instances from those of others; `None` without a tracefs.
+    pub fn run(host: &Capabilities, pids: &[u32], identity: u32) -> Result<Option<Trial>, RecordError> {
+        let Some(tracefs) = &host.tracefs else { return Ok(None) };
+        let setup = |topic: &Topic, chosen: Option<Vec<u32>>| {
+            let at = place(topic);
+            let end = if chosen.is_some() { "_chosen" } else { "" };
+            let events = topic.events.iter().filter(|event| host.has(event));
+            InstanceSetup {
+                name: format!("{GROUP}{identity}_trial_{at}{end}"),
+                buffer: LEAST_BUFFER,
+                events: events.map(|event| RecordedEvent { name: (*event).to_owned(), filter: None }).collect(),
+                chosen,
+                has_stacks: false,
+            }
+        };
+        let threads: Vec<u32> = thread_ids(pids).into_iter().collect();
+        let of_all = TOPICS.iter().map(|topic| setup(topic, None));
+        let of_chosen = TOPICS.iter().filter(|topic| topic.is_of_calls() || topic.has_stacks());
+        let of_chosen = of_chosen.map(|topic| setup(topic, Some(threads.clone())));
+        let instances: Vec<Instance> = of_all
+            .chain(of_chosen)
+            .filter(|setup| !setup.events.is_empty())
+            .map(|setup| Instance::create(tracefs, setup))
+            .collect::<Result<_, RecordError>>()?;
+        let switch = |on: bool| instances.iter().try_for_each(|instance| instance.switch(on));
+        let begin = Instant::now();
+        switch(true)?;
+        std::thread::sleep(TRIAL);
+        switch(false)?;
+        let seconds = begin.elapsed().as_secs_f64();
+        let mut trial = Trial { rates: vec![EventRate::default(); TOPICS.len()], ..Trial::default() };
+        for topic in &TOPICS {
+            let of = |chosen: Option<Vec<u32>>| {
+                let name = setup(topic, chosen).name;
+                let instance = instances.iter().find(|instance| instance.name() == name);
+                instance.map_or_else(EventRate::default, |instance| rate(&instance.stats(), seconds))
+            };
+            if let Some(rate) = trial.rates.get_mut(place(topic)) {
+                *rate = of(None);
+            }
+            if topic.is_of_calls() {
+                trial.chosen = of(Some(Vec::new()));
+            } else if topic.has_stacks() {
+                trial.chosen_switches = of(Some(Vec::new()));
+            }
+        }
+        trial.event_ns = ns_of_event(tracefs, identity)?;
+        Ok(Some(trial))
+    }
+
+    /// The CPU time that the chosen threads would pay for their own events: 1 is all time of a CPU.
+    pub fn paid_by_chosen(&self, by_perf: bool) -> f64 {
+        let of_switch = if by_perf { WITH_STACK } else { 1.0 };
+        (self.chosen.all + of_switch * self.chosen_switches.all) * self.event_ns / 1e9
+    }
+
+    /// What a topic would cost, by perf or by tracefs.
+    pub fn of_topic(&self, topic: &Topic, by_perf: bool) -> RecordingCost {
+        self.cost(self.rates.get(place(topic)).copied().unwrap_or_default(), topic, by_perf)
+    }
+
+    /// What the system calls of the chosen threads would cost.
+    pub fn of_chosen(&self, topic: &Topic, by_perf: bool) -> RecordingCost {
+        self.cost(self.chosen, topic, by_perf)
+    }
+
+    fn cost(&self, rate: EventRate, topic: &Topic, by_perf: bool) -> RecordingCost {
+        let (times, bytes) = match (by_perf, topic.has_stacks()) {
+            (false, _) => (1.0, rate.bytes),
+            (true, false) => (OF_PERF, rate.all * PERF_BYTES),
+            (true, true) => (WITH_STACK, rate.all * STACK_BYTES),
+        };
+        RecordingCost { events: rate.all, bytes, share: rate.busiest * times * self.event_ns / 1e9 }
+    }
+}
+
+/// The place of a topic in the list of all.
+fn place(topic: &Topic) -> usize {
+    TOPICS.iter().position(|other| other.question == topic.question).unwrap_or_default()
+}
+
+/// The events that the CPUs of an instance have counted: those in the buffer, and those that were overwritten.
+fn rate(stats: &[String], seconds: f64) -> EventRate {
+    let mut rate = EventRate::default();
+    for cpu in stats {
+        let number = |name: &str| {
+            let line = cpu.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.and_then(|text| text.trim().parse::<f64>().ok()).unwrap_or(0.0)
+        };
+        let kept = number("entries");
+        let events = (kept + number("overrun")) / seconds;
+        rate.all += events;
+        rate.busiest = rate.busiest.max(events);
+        if kept > 0.0 {
+            rate.bytes += events * number("bytes") / kept;
+        }
+    }
+    rate
+}
+
+/// Nanoseconds that an event takes on this machine: what a system call of this thread takes longer when its entry and
+/// its exit are recorded.
+fn ns_of_event(tracefs: &Path, identity: u32) -> Result<f64, RecordError> {
+    let round = || {
+        let begin = Instant::now();
+        for _ in 0..CALLS {
+            let _ = rustix::process::getppid();
+        }
+        begin.elapsed().as_nanos() as f64 / f64::from(CALLS)
+    };
+    let fastest = || (0..ROUNDS).map(|_| round()).fold(f64::INFINITY, f64::min);
+    let without = fastest();
+    let tid = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+    let event = |name: &str| RecordedEvent { name: format!("raw_syscalls:{name}"), filter: None };
+    let instance = Instance::create(
+        tracefs,
+        InstanceSetup {
+            name: format!("{GROUP}{identity}_trial_loop"),
+            buffer: LEAST_BUFFER,
+            events: vec![event("sys_enter"), event("sys_exit")],
+            chosen: Some(vec![tid]),
+            has_stacks: false,
+        },
+    )?;
+    instance.switch(true)?;
+    let with = fastest();
+    instance.switch(false)?;
+    Ok((with - without).max(0.0) / 2.0)
+}
+
+#[cfg(test)]
+impl Trial {
+    /// A trial in which each topic has these events, and an event takes 200 ns.
+    pub fn of_rates(rate: impl Fn(&Topic) -> f64) -> Trial {
+        let rate = |topic: &Topic| EventRate { all: rate(topic), busiest: rate(topic), bytes: 40.0 * rate(topic) };
+        Trial { rates: TOPICS.iter().map(rate).collect(), event_ns: 200.0, ..Trial::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_of_all_cpus_and_of_the_busiest() {
+        let cpu = |kept: u32, overwritten: u32| {
+            format!("CPU: 0\nentries: {kept}\noverrun: {overwritten}\ncommit overrun: 0\nbytes: {}\n", kept * 40)
+        };
+        let rate = rate(&[cpu(100, 900), cpu(0, 0), cpu(50, 0)], 0.5);
+        assert_eq!(rate, EventRate { all: 2100.0, busiest: 2000.0, bytes: 84_000.0 });
+    }
+
+    #[test]
+    fn perf_takes_longer_for_an_event_and_longest_with_a_stack() {
+        let trial = Trial::of_rates(|_| 10_000.0);
+        let shares = [(0, true), (1, true), (1, false)].map(|(at, perf)| trial.of_topic(&TOPICS[at], perf).share);
+        assert!(shares[0] > shares[1] && shares[1] > shares[2], "{shares:?}");
+        assert!((shares[2] - 0.002).abs() < 1e-9, "{shares:?}");
+        assert_eq!(trial.of_chosen(&TOPICS[4], false), RecordingCost::default());
+    }
+}
