@@ -39,6 +39,7 @@ fn trace_facts(source: &Source) -> TraceFacts {
         clock: clock.or_else(|| trace.clock_name().map(str::to_owned)),
         event_types: trace.classes().len() as u64,
         recorded: Some(topics::recorded_by(source)),
+        cost: source.environment.as_ref().and_then(|environment| environment.recording.clone()),
     }
 }
 

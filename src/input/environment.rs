@@ -120,6 +120,7 @@ impl ReadEnvironment {
         let at = self.whole.lines.len() as u32;
         self.whole.lines.push(line.clocks);
         self.whole.host = self.whole.host.take().or(line.host);
+        self.whole.recording = line.recording.or(self.whole.recording.take());
         for (path, values) in &line.groups {
             self.group(at, path, values);
         }

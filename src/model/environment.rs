@@ -83,6 +83,9 @@ pub struct EnvironmentLine {
     /// `/proc/sys/kernel/random/boot_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<String>,
+    /// What the recording itself cost, in words; of the last line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<String>,
     /// The whole machine.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub machine: SampledValues,
@@ -229,6 +232,8 @@ pub struct Environment {
     pub place: String,
     /// The name of the machine.
     pub host: Option<String>,
+    /// What the recording cost, in words.
+    pub recording: Option<String>,
     /// When each line was written, in order.
     pub lines: Vec<EnvironmentClocks>,
     pub groups: Vec<ControlGroup>,

@@ -24,6 +24,8 @@ pub struct TraceFacts {
     pub event_types: u64,
     /// What it recorded.
     pub recorded: Option<Recorded>,
+    /// What the recording cost, in words, where its recorder has written it.
+    pub cost: Option<String>,
 }
 
 /// Losses of the tracer.

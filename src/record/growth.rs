@@ -5,6 +5,7 @@
 //! counters of losses.
 
 use std::fs::File;
+use std::ops::Add;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -111,15 +112,35 @@ pub(super) fn bytes_below(folder: &Path) -> u64 {
     entries.map(size).sum()
 }
 
-/// Events that the kernel's ring buffers lost on all CPUs (`per_cpu/cpuN/stats` of tracefs).
-pub(super) fn lost_by_ftrace(tracefs: &Path) -> Option<u64> {
-    let cpus = std::fs::read_dir(tracefs.join("per_cpu")).ok()?.flatten();
-    let lost = |stats: String| {
+/// What a ring buffer of the kernel has counted, over all CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RingCounts {
+    /// Those in the buffer, and those that were read.
+    pub events: u64,
+    pub lost: u64,
+}
+
+impl Add for RingCounts {
+    type Output = RingCounts;
+
+    fn add(self, other: RingCounts) -> RingCounts {
+        RingCounts { events: self.events.saturating_add(other.events), lost: self.lost.saturating_add(other.lost) }
+    }
+}
+
+/// The counts of the ring buffer whose folder in tracefs this is (`per_cpu/cpuN/stats`).
+pub(super) fn ring_counts(buffer: &Path) -> Option<RingCounts> {
+    let cpus = std::fs::read_dir(buffer.join("per_cpu")).ok()?.flatten();
+    let count = |stats: String| {
         let number = |line: &str| line.split_once(": ").and_then(|(_, n)| n.trim().parse::<u64>().ok()).unwrap_or(0);
-        let counts = |line: &&str| ["overrun", "commit overrun", "dropped events"].iter().any(|n| line.starts_with(n));
-        stats.lines().filter(counts).map(number).sum::<u64>()
+        let sum = |names: &[&str]| {
+            stats.lines().filter(|line| names.iter().any(|name| line.starts_with(name))).map(number).sum()
+        };
+        let events = sum(&["entries", "read events"]);
+        RingCounts { events, lost: sum(&["overrun", "commit overrun", "dropped events"]) }
     };
-    Some(cpus.filter_map(|cpu| std::fs::read_to_string(cpu.path().join("stats")).ok()).map(lost).sum())
+    let counts = cpus.filter_map(|cpu| std::fs::read_to_string(cpu.path().join("stats")).ok()).map(count);
+    Some(counts.fold(RingCounts::default(), RingCounts::add))
 }
 
 #[cfg(test)]
@@ -154,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_by_ftrace_sums_all_cpus() {
+    fn ring_counts_are_of_all_cpus() {
         let folder = tempfile::tempdir().unwrap();
         for (cpu, overrun) in [("cpu0", 3), ("cpu1", 4)] {
             let cpu = folder.path().join("per_cpu").join(cpu);
@@ -164,7 +185,7 @@ mod tests {
             );
             std::fs::write(cpu.join("stats"), text).unwrap();
         }
-        assert_eq!(lost_by_ftrace(folder.path()), Some(9));
-        assert_eq!(lost_by_ftrace(&folder.path().join("nothing")), None);
+        assert_eq!(ring_counts(folder.path()), Some(RingCounts { events: 34, lost: 9 }));
+        assert_eq!(ring_counts(&folder.path().join("nothing")), None);
     }
 }

@@ -73,6 +73,7 @@ mod tests {
             control: None,
             duration: None,
             ring_buffers: RingBuffers::default(),
+            cost: None,
             printer: None,
         };
         let log = |text: &str| ScriptLog(text.to_owned());

@@ -4,11 +4,12 @@
 //! perf is asked to write what its buffers hold before each look. Cost: a read of what was written since the last one.
 
 use super::folder::RecordingFolder;
-use super::growth::{self, PerfData, RecordingSize};
+use super::growth::{self, PerfData, RecordingSize, RingCounts};
 use super::plan::RecordingPlan;
 use super::{Recorder, RecordingRequest, tracefs};
 use std::fs::File;
 use std::io::Write;
+use std::ops::Add;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -26,8 +27,8 @@ pub(super) struct Meter<'a> {
     perf: Option<PerfData>,
     control: Option<File>,
     measured: Instant,
-    /// The most events that the instances of tracefs have reported as lost.
-    lost: Option<u64>,
+    /// What the instances of tracefs have counted: they are gone when the recording has ended.
+    counts: Option<RingCounts>,
     /// True for a flight recorder, which writes its buffer at the end.
     writes_at_end: bool,
 }
@@ -41,7 +42,7 @@ impl Meter<'_> {
             |name: &PathBuf| File::options().read(true).write(true).custom_flags(NONBLOCK).open(folder.join(name)).ok();
         let control = plan.control.as_ref().and_then(open);
         let writes_at_end = request.overwrite.is_some();
-        Meter { plan, folder, perf, control, measured: Instant::now(), lost: None, writes_at_end }
+        Meter { plan, folder, perf, control, measured: Instant::now(), counts: None, writes_at_end }
     }
 
     /// The size, if the last measurement is [`MEASURE_INTERVAL`] ago.
@@ -59,22 +60,26 @@ impl Meter<'_> {
 
     /// The size of the recording so far.
     pub fn measure(&mut self) -> RecordingSize {
-        // They are gone when the recording has ended.
-        let lost = self.plan.ring_buffers.instances.iter().filter_map(|instance| growth::lost_by_ftrace(instance));
-        self.lost = lost.reduce(u64::saturating_add).or(self.lost);
+        let counts = self.plan.ring_buffers.instances.iter().filter_map(|instance| growth::ring_counts(instance));
+        self.counts = counts.reduce(RingCounts::add).or(self.counts);
         match (&mut self.perf, self.plan.recorder) {
             (Some(perf), _) => {
                 let RecordingSize { bytes, events, lost } = perf.measure();
                 let beside = if self.plan.ring_buffers.instances.is_empty() { 0 } else { self.bytes_beside_perf() };
-                let lost = lost.map(|lost| lost.saturating_add(self.lost.unwrap_or(0)));
-                RecordingSize { bytes: bytes.saturating_add(beside), events, lost }
+                let counts = self.counts.unwrap_or_default();
+                RecordingSize {
+                    bytes: bytes.saturating_add(beside),
+                    events: events.map(|events| events.saturating_add(counts.events)),
+                    lost: lost.map(|lost| lost.saturating_add(counts.lost)),
+                }
             }
             (None, Recorder::Tracefs) => {
                 let bytes = growth::bytes_below(&self.folder.join(""));
-                RecordingSize { bytes, events: None, lost: self.lost }
+                let counts = self.counts;
+                RecordingSize { bytes, events: counts.map(|of| of.events), lost: counts.map(|of| of.lost) }
             }
             (None, Recorder::TraceCmd) => {
-                let lost = growth::lost_by_ftrace(Path::new("/sys/kernel/tracing"));
+                let lost = growth::ring_counts(Path::new("/sys/kernel/tracing")).map(|counts| counts.lost);
                 RecordingSize { bytes: growth::bytes_below(&self.folder.join("")), events: None, lost }
             }
             (None, _) => {

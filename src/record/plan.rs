@@ -8,7 +8,7 @@ use super::leftovers::GROUP;
 use super::planned_events::planned_events;
 use super::recorder_commands::{Probe, RecorderCommands, RecorderInput, path_text};
 use super::shell::ShellCommand;
-use super::trial::Trial;
+use super::trial::{RecordingCost, Trial};
 use super::{CallGraph, EndTrigger, RecordError, Recorder, RecordingRequest, ftrace, lttng, perf, tracefs};
 use crate::advice::topic::TOPICS;
 use crate::model::event_name::ESSENTIAL;
@@ -25,7 +25,7 @@ const DEFAULT_BUFFER: u64 = 16 << 20;
 pub(super) const KERNEL_SYMBOLS: &str = "kallsyms";
 
 /// A plan: the commands of a recording and the reasons for them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RecordingPlan {
     pub recorder: Recorder,
     /// The reason for this recorder.
@@ -49,6 +49,8 @@ pub struct RecordingPlan {
     /// The time after which the recording ends, also where whyslow is stopped and cannot end it.
     pub duration: Option<Duration>,
     pub ring_buffers: RingBuffers,
+    /// What a trial says that it costs.
+    pub cost: Option<RecordingCost>,
     /// Prints the calls of probed functions while a command runs that is appended to it; `None` if they are not needed.
     pub printer: Option<ShellCommand>,
 }
@@ -245,6 +247,7 @@ pub fn plan(
         control,
         duration,
         ring_buffers,
+        cost: events.cost,
         printer,
     })
 }

@@ -104,12 +104,9 @@ impl PlannedEvents {
         });
         let over = request.cost.filter(|limit| share * 100.0 > *limit);
         let over = over.map_or(String::new(), |limit| format!("; less than this explains no wait (--cost {limit})"));
-        Some(format!(
-            "a trial of a second: the recording adds about {} to the busiest CPU{chosen}, with {events:.0} events and {} a \
-             second{over}",
-            figure::percent(share, 1),
-            figure::bytes(bytes)
-        ))
+        let (added, bytes) = (figure::percent(share, 1), figure::bytes(bytes));
+        let adds = format!("the recording adds about {added} to the busiest CPU{chosen}");
+        Some(format!("a trial of a second: {adds}, with {events:.0} events and {bytes} a second{over}"))
     }
 }
 

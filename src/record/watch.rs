@@ -134,6 +134,8 @@ pub fn run(
     code_maps::copy(Path::new("/"), since, &folder.join(""));
     let command = command.and_then(|command| command.status_at_end(quits));
     let size = meter.measure();
+    let cost = measured_cost(plan, size, took);
+    environment.sample(|file| file.sample_at_end(cost));
     let unfinished = script.log().unfinished().into_iter().chain(environment.failed).collect();
     if let Some(user) = &user {
         let given = folder.give_to(user.uid, user.gid);
@@ -141,6 +143,25 @@ pub fn run(
             .map_err(|e| RecordError::failed(path_text(folder.path()), format!("{} cannot own it: {e}", user.name)))?;
     }
     Ok(RecordingEnd { took, size, command, user, unfinished, quits })
+}
+
+/// What a recording cost, in words: events, bytes and losses as they were measured, and the trial's part of the busiest
+/// CPU in proportion to the events.
+fn measured_cost(plan: &RecordingPlan, size: RecordingSize, took: Duration) -> String {
+    let seconds = took.as_secs_f64().max(1e-3);
+    let mut text = format!("{} a second", figure::bytes(size.bytes as f64 / seconds));
+    if let Some(events) = size.events.map(|events| events as f64 / seconds) {
+        text = format!("{events:.0} events and {text}");
+        if let Some(cost) = plan.cost.filter(|cost| cost.events > 0.0) {
+            let added = figure::percent(cost.share * events / cost.events, 1);
+            text = format!("about {added} of the busiest CPU, {text}");
+        }
+    }
+    match size.lost {
+        Some(0) => text + ", nothing lost",
+        Some(lost) => format!("{text}, {} lost", figure::counted(lost, "event")),
+        None => text,
+    }
 }
 
 /// The decision to end a recording.
@@ -242,7 +263,7 @@ impl RecordedEnvironment {
     }
 
     /// Take a sample. The recording is good without: a failure ends the samples alone.
-    fn sample(&mut self, how: fn(&mut EnvironmentFile<File>) -> std::io::Result<()>) {
+    fn sample(&mut self, how: impl FnOnce(&mut EnvironmentFile<File>) -> std::io::Result<()>) {
         let Some(file) = &mut self.file else { return };
         if let Err(e) = how(file) {
             self.failed = Some(format!("{ENVIRONMENT_FILE} ends early: {e}"));

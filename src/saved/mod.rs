@@ -34,7 +34,7 @@ impl SavedKind {
     /// The layout that is written and read: a change of the layout, or of the meaning of a byte, changes it.
     const fn version(self) -> u16 {
         match self {
-            SavedKind::Executions => 9,
+            SavedKind::Executions => 10,
             SavedKind::States => 9,
         }
     }

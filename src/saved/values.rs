@@ -12,7 +12,7 @@ use crate::model::{TraceInfo, TraceLevel};
 packed! {
     Facts { traces, lost }
     Lost { events, packets, streams }
-    TraceFacts { path, format, begin, end, streams, packets, host, clock, event_types, recorded }
+    TraceFacts { path, format, begin, end, streams, packets, host, clock, event_types, recorded, cost }
     Recorded { host, recorder, events, stacks }
     TraceInfo { label, level, span, recorded }
     Quality { switches, contradictions, gaps, losses, interrupts, clock_error }

@@ -60,6 +60,8 @@ struct TraceJson {
     host: Option<String>,
     clock: Option<String>,
     event_types: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recording_cost: Option<String>,
 }
 
 /// Common time = own time + `offset_ns`, at the start of its recording; it grows by `drift_ppb`.
@@ -176,6 +178,7 @@ impl InfoDocument {
     }
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
+        let mut said = None;
         for t in &self.traces {
             let length = t.begin_ns.zip(t.end_ns).map(|(begin, end)| end.since(begin));
             writeln!(out, "{}  {}", t.path, t.format)?;
@@ -188,6 +191,10 @@ impl InfoDocument {
                 "    {host}, {clock}, {length}, {} streams, {} packets, {} event types",
                 t.streams, t.packets, t.event_types
             )?;
+            // A recording in two files says it once.
+            if let Some(cost) = t.recording_cost.as_ref().filter(|cost| said.replace(*cost) != Some(*cost)) {
+                writeln!(out, "    its recording cost {cost}")?;
+            }
         }
         if let Some(Events { begin_ns, end_ns }) = self.events
             && !self.traces.iter().any(|t| t.begin_ns == Some(begin_ns) && t.end_ns == Some(end_ns))
@@ -299,7 +306,7 @@ impl ClockFacts {
 
 impl TraceJson {
     fn new(facts: &TraceFacts) -> TraceJson {
-        let TraceFacts { path, format, begin, end, streams, packets, host, clock, event_types, .. } = facts;
+        let TraceFacts { path, format, begin, end, streams, packets, host, clock, event_types, cost, .. } = facts;
         let clean = |text: &String| clean::owned(text);
         TraceJson {
             path: clean(path),
@@ -311,6 +318,7 @@ impl TraceJson {
             host: host.as_ref().map(clean),
             clock: clock.as_ref().map(clean),
             event_types: *event_types,
+            recording_cost: cost.as_ref().map(clean),
         }
     }
 }

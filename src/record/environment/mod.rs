@@ -159,8 +159,17 @@ impl<W: Write> EnvironmentFile<W> {
 
     /// Write a line.
     pub fn sample(&mut self) -> io::Result<()> {
+        self.sample_with(None)
+    }
+
+    /// Write the last line, which says in words what the recording cost.
+    pub fn sample_at_end(&mut self, recording: String) -> io::Result<()> {
+        self.sample_with(Some(recording))
+    }
+
+    fn sample_with(&mut self, recording: Option<String>) -> io::Result<()> {
         self.last = self.began.elapsed();
-        let line = serde_json::to_string(&self.sampler.next_line())?;
+        let line = serde_json::to_string(&EnvironmentLine { recording, ..self.sampler.next_line() })?;
         if self.is_full() {
             return Ok(());
         }

@@ -151,7 +151,8 @@ pub fn run(options: &TracefsOptions) -> Result<Option<ExitStatus>, RecordError> 
     }
     let full = buffers.iter().flat_map(|buffer| &buffer.cpus).find_map(|cpu| cpu.failure());
     let events = instances.iter().flat_map(Instance::event_folders).collect();
-    let trace = TraceDat { tracefs: &options.tracefs, events, buffers, processes };
+    let trace =
+        TraceDat { tracefs: &options.tracefs, events, buffers, has_stacks: !options.stacks.is_empty(), processes };
     let written = trace.write(&options.output).map_err(|e| failed(&options.output, &e))?;
     if let Some(why) = full {
         return Err(RecordError::failed(path_text(&options.output), format!("it ends early: {why}")));

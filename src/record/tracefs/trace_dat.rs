@@ -51,6 +51,8 @@ pub struct TraceDat<'a> {
     /// The folders of the recorded events.
     pub events: Vec<PathBuf>,
     pub buffers: Vec<RecordedBuffer>,
+    /// It has call stacks: the addresses of the kernel's functions and the files of processes name their functions.
+    pub has_stacks: bool,
     pub processes: ProcessTable,
 }
 
@@ -102,7 +104,10 @@ impl TraceDat<'_> {
         to.pointed_section(id::FTRACE_EVENTS, &formats(&STACKS.map(|name| events.join("ftrace").join(name)))?)?;
         to.pointed_section(id::EVENT_FORMATS, &self.event_formats()?)?;
         let counted = |text: &[u8]| [&(text.len() as u32).to_ne_bytes()[..], text].concat();
-        to.pointed_section(id::KALLSYMS, &counted(&std::fs::read("/proc/kallsyms").unwrap_or_default()))?;
+        if self.has_stacks {
+            to.pointed_section(id::KALLSYMS, &counted(&std::fs::read("/proc/kallsyms").unwrap_or_default()))?;
+            self.processes.maps().for_each(|maps| to.text_option(id::PROCMAPS, maps));
+        }
         let strings = std::fs::read(self.tracefs.join("printk_formats")).unwrap_or_default();
         to.pointed_section(id::PRINTK, &counted(&strings))?;
         let names = self.processes.names();
@@ -113,7 +118,6 @@ impl TraceDat<'_> {
         to.text_option(id::UNAME, &words.map(|word| word.to_string_lossy().into_owned()).join(" "));
         to.text_option(id::OFFSET, &wall_time_offset().to_string());
         to.text_option(id::VERSION, concat!("whyslow ", env!("CARGO_PKG_VERSION")));
-        self.processes.maps().for_each(|maps| to.text_option(id::PROCMAPS, maps));
         Ok(())
     }
 
