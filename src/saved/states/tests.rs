@@ -2,7 +2,6 @@
 
 use super::{LeafChecks, StatesOf, read, write};
 use crate::base::ctx::{Cancel, Ctx};
-use crate::base::memory_error::MemoryError;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::statistics::Random;
@@ -16,6 +15,7 @@ use crate::saved::container::{SavedFile, SavedFileWriter, SectionName};
 use crate::saved::{SavedFileError, SavedKind};
 use crate::timeline::history::StateHistory;
 use crate::timeline::history::lines::Time;
+use crate::timeline::questions::Asker;
 use crate::timeline::{
     Call, Counter, CounterOwner, CounterValue, CpuRun, CpuTimeline, DiskRequest, Host, HostCoverage, ImageEvent, Mark,
     MarkField, PageFault, Segment, SegmentKind, Service, StackSample, Thread, ThreadDraft, ThreadId, ThreadName,
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 const HOST: HostId = HostId::at(0);
-const SECTIONS: [&str; 4] = ["tables", "threads", "cpus", "index"];
+const SECTIONS: [&str; 8] = ["tables", "threads", "cpus", "segments", "calls", "faults", "counters", "marks"];
 
 /// Threads whose segments tile their lives.
 fn timeline() -> Timeline {
@@ -135,14 +135,15 @@ impl Reader {
     }
 
     /// What the file that was opened last says when all its rows are asked for, leaf by leaf: the rows, or why not.
-    fn asked(&self) -> Result<String, MemoryError> {
+    fn asked(&self) -> Result<String, String> {
         let (ctx, mut notices) = (Ctx::new(1), Notices::default());
-        let file = Arc::new(SavedFile::open(&self.path, SavedKind::States).unwrap());
-        let timeline = read(&file, (StatesOf::AllEvents, LeafChecks::WhenRead), &mut notices, &ctx).unwrap();
+        let file = Arc::new(SavedFile::open(&self.path, SavedKind::States).map_err(|error| error.to_string())?);
+        let read = read(&file, (StatesOf::AllEvents, LeafChecks::WhenRead), &mut notices, &ctx);
+        let timeline = read.map_err(|error| error.to_string())?;
         // Opening reads no leaf.
         assert_eq!((notices.count(Notice::HistoryDamaged), ctx.progress.leaves_read.load(Ordering::Relaxed)), (0, 0));
         let rows = rows(&timeline);
-        ctx.cancel.failure().cloned().map_or(Ok(rows), Err)
+        ctx.cancel.failure().map_or(Ok(rows), |error| Err(error.to_string()))
     }
 }
 
@@ -175,7 +176,11 @@ fn each_changed_byte_is_an_error_or_a_notice() {
         let mut changed = bytes.clone();
         changed[at] ^= 1 << (at % 8);
         match reader.opened(&changed) {
-            Err(_) => refused += 1,
+            Err(_) => {
+                // Whether it is read at once or when it is asked for.
+                assert!(at % 16 > 0 || reader.asked().is_err_and(|why| why.contains("history file")), "byte {at}");
+                refused += 1;
+            }
             Ok((after, damaged)) => {
                 assert!(damaged > 0, "byte {at}");
                 assert_eq!(after.check(), None, "byte {at}");
@@ -183,7 +188,7 @@ fn each_changed_byte_is_an_error_or_a_notice() {
                 assert!(after.lossy().len() > before.lossy().len(), "byte {at}");
                 // Asked for leaf by leaf, the same ends the work.
                 if at % 16 == 0 {
-                    let why = reader.asked().unwrap_err().to_string();
+                    let why = reader.asked().unwrap_err();
                     assert!(why.contains("the history file is damaged: states from "), "{why}");
                 }
                 noticed += 1;
@@ -214,6 +219,30 @@ fn lost_segments_are_unknown_time() {
         assert_eq!(thread.rows.calls.len(), 25);
     }
     assert!(after.is_lossy(Span::of_ns(500, 501)));
+}
+
+#[test]
+fn index_of_a_family_is_read_by_the_first_question_about_it() {
+    let whole = written(&timeline());
+    let damaged = |name: &str| {
+        let mut writer = written(&timeline());
+        writer.replace(SectionName::new(name), vec![1]);
+        writer.bytes().unwrap()
+    };
+    let reader = Reader::new();
+    let read_of = |bytes: Vec<u8>| {
+        std::fs::write(&reader.path, bytes).unwrap();
+        let (ctx, file) = (Ctx::new(1), Arc::new(SavedFile::open(&reader.path, SavedKind::States).unwrap()));
+        let how = (StatesOf::AllEvents, LeafChecks::WhenRead);
+        let timeline = read(&file, how, &mut Notices::default(), &ctx).unwrap();
+        let asked = timeline.reader(Asker::History).segments(ThreadId::at(0)).all().count();
+        (asked, ctx.cancel.failure().map(ToString::to_string))
+    };
+    assert_eq!(read_of(whole.bytes().unwrap()), (25, None));
+    assert_eq!(read_of(damaged("calls")), (25, None));
+    let (rows, why) = read_of(damaged("segments"));
+    assert!(rows == 0 && why.is_some_and(|why| why.contains("the history file is damaged at byte")));
+    assert!(reader.opened(&damaged("calls")).is_err());
 }
 
 #[test]
@@ -306,7 +335,7 @@ fn forged_leaves_give_rows_or_a_reason() {
                 assert!(all == rows(&after));
                 believed += 1;
             }
-            (1, Err(MemoryError::Damaged(_))) => refused += 1,
+            (1, Err(_)) => refused += 1,
             other => panic!("{other:?}"),
         }
         drop(after.check());
