@@ -86,6 +86,7 @@ impl TimelineDraft {
         let pool = builders.pool;
         let stores = RowStores {
             segments: builders.segments.finish(threads).into(),
+            sums: Default::default(),
             calls: builders.calls.finish(threads).into(),
             samples: builders.samples.finish(threads).into(),
             runs: builders

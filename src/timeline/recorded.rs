@@ -46,6 +46,7 @@ impl RecordedTimeline {
 
     /// Change some segments, by their places.
     pub fn rewrite_segments(&mut self, places: &[RowPlace], change: impl FnMut(usize, &mut Segment)) {
+        self.0.rows.sums = Default::default();
         self.0.rows.segments.change(|segments| segments.rewrite(places, change));
     }
 

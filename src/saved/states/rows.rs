@@ -34,6 +34,7 @@ use crate::timeline::store::marks::MarkStore;
 use crate::timeline::store::nodes::{LeafNode, Nodes};
 use crate::timeline::store::parts::LineStore;
 use crate::timeline::store::pool::{LeafPool, LeafSource};
+use crate::timeline::store::sums::StateSums;
 use crate::timeline::{HostCpu, Tables, Thread, Timeline, TimelineParts};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -42,6 +43,8 @@ const THREADS: &str = "threads";
 const CPUS: &str = "cpus";
 /// The blocks of all families; the index of a family, its blocks and the parts of its lines, has the family's name.
 const LEAVES: &str = "leaves";
+/// The sums of the segments.
+const SUMS: &str = "sums";
 
 fn section(states: StatesOf, name: &str) -> SectionName {
     SectionName::new(name).of(states as u32)
@@ -68,6 +71,7 @@ pub fn write(timeline: &Timeline, states: StatesOf, writer: &mut SavedFileWriter
     let counters = rows.counters.iter().map(|counter| blocks.counter(counter));
     add(Family::Counters, bytes_of(&counters.collect::<Vec<_>>()));
     add(Family::Marks, bytes_of(&blocks.marks(&rows.marks)));
+    writer.add_plain(section(states, SUMS), bytes_of(&StateSums::of(&rows.segments)));
     writer.add_leaves(section(states, LEAVES), blocks.leaves);
 }
 
@@ -152,8 +156,12 @@ pub fn read(
     let (damaged, cancel) = (Mutex::default(), ctx.cancel.clone());
     let reader = Arc::new(BlockReader { blocks, states, ends, lost, kept, damaged, cancel });
     let rows = reader.stores(cpus.len())?;
-    let rows = if checks == WhenRead { rows } else { rows.kept_in(pool) };
+    let mut rows = if checks == WhenRead { rows } else { rows.kept_in(pool) };
     let damaged = std::mem::take(&mut *reader.damaged.lock().unwrap_or_else(PoisonError::into_inner));
+    if !damaged.is_empty() {
+        // They are of rows that are not there.
+        rows.sums = Lazy::default();
+    }
     let first = damaged.iter().min().copied().unwrap_or_default();
     let place = || format!("from {} to {} ns", first.start, first.end);
     notices.add(Notice::HistoryDamaged, damaged.len() as u64, place);
@@ -182,36 +190,35 @@ impl BlockReader {
         let threads = self.blocks.bounds.threads;
         Ok(RowStores {
             segments: self.of_lines(threads)?,
+            sums: self.store(SUMS, |_, sums| Ok(sums))?,
             calls: self.of_lines(threads)?,
             samples: self.of_lines(threads)?,
             runs: self.of_lines(cpus)?,
             requests: self.of_lines(1)?,
             services: self.of_lines(threads)?,
-            page_faults: self.store(Family::Faults, move |reader, faults: Option<FamilyIndex>| {
+            page_faults: self.store(Family::Faults.name(), move |reader, faults: Option<FamilyIndex>| {
                 faults.map(|index| reader.family(index, threads)).transpose()
             })?,
-            counters: self.store(Family::Counters, |reader, counters: Vec<CounterIndex>| {
+            counters: self.store(Family::Counters.name(), |reader, counters: Vec<CounterIndex>| {
                 counters.into_iter().map(|counter| reader.counter(counter)).collect()
             })?,
-            marks: self.store(Family::Marks, BlockReader::marks)?,
+            marks: self.store(Family::Marks.name(), BlockReader::marks)?,
             pool: self.kept.clone(),
         })
     }
 
     fn of_lines<R: CheckedRow>(self: &Arc<Self>, lines: usize) -> Result<Lazy<LineStore<R>>, SavedFileError> {
-        self.store(R::FAMILY, move |reader, index| reader.family(index, lines))
+        self.store(R::FAMILY.name(), move |reader, index| reader.family(index, lines))
     }
 
-    /// The store that `read` makes of the index of a family: now, or when it is first asked for.
+    /// What `read` makes of a section, of the index of a family its store: now, or when it is first asked for.
     fn store<I: Packed, S: Clone + Default + 'static>(
         self: &Arc<Self>,
-        family: Family,
+        name: &'static str,
         read: impl Fn(&BlockReader, I) -> Result<S, SavedFileError> + Send + Sync + 'static,
     ) -> Result<Lazy<S>, SavedFileError> {
         let (reader, checks) = (Arc::clone(self), if self.kept.is_some() { WhenRead } else { AtOpening });
-        lazily(checks, &self.cancel, move || {
-            read(&reader, reader.blocks.file.value(section(reader.states, family.name()))?)
-        })
+        lazily(checks, &self.cancel, move || read(&reader, reader.blocks.file.value(section(reader.states, name))?))
     }
 
     fn contradiction(&self, family: Family) -> SavedFileError {

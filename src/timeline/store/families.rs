@@ -5,6 +5,8 @@ use super::leaves::Leaves;
 use super::marks::MarkStore;
 use super::parts::LineStore;
 use super::pool::LeafPool;
+use super::sums::StateSums;
+use super::whole::StoreError;
 use crate::base::ctx::Ctx;
 use crate::base::heap::{HeapSize, MemoryPart, PartSizes};
 use crate::base::lazy::Lazy;
@@ -18,6 +20,8 @@ use std::sync::Arc;
 pub struct RowStores {
     /// By thread.
     pub segments: Lazy<LineStore<Segment>>,
+    /// Of the segments, where they are those of a history file as they were written.
+    pub sums: Lazy<StateSums>,
     /// By thread.
     pub calls: Lazy<LineStore<Call>>,
     /// By thread.
@@ -112,7 +116,12 @@ impl RowStores {
         ];
         checks.extend(self.page_faults.iter().map(|faults| (Family::Faults, faults.check(&tid))));
         checks.extend(self.counters.iter().map(|counter| (Family::Counters, counter.values.check(&tid))));
-        checks.into_iter().find_map(|(family, of)| Some(format!("the store of {}: {}", family.name(), of.err()?)))
+        let broken = |(family, of): (Family, Result<(), StoreError>)| {
+            Some(format!("the store of {}: {}", family.name(), of.err()?))
+        };
+        let is_summed = *self.sums == StateSums::default() || *self.sums == StateSums::of(&self.segments);
+        let sums = || (!is_summed).then(|| "the sums of segments are not those of the rows".to_owned());
+        checks.into_iter().find_map(broken).or_else(sums)
     }
 
     /// What each family holds on the heap.
@@ -120,7 +129,7 @@ impl RowStores {
         let counters = self.counters.made().into_iter().flatten().map(|counter| counter.values.heap_bytes());
         let faults = self.page_faults.made().and_then(Option::as_ref).map_or(0, HeapSize::heap_bytes);
         let devices = self.requests.heap_bytes() + self.services.heap_bytes();
-        sizes.hold(MemoryPart::Segments, self.segments.heap_bytes());
+        sizes.hold(MemoryPart::Segments, self.segments.heap_bytes() + self.sums.heap_bytes());
         sizes.hold(MemoryPart::Calls, self.calls.heap_bytes());
         sizes.hold(MemoryPart::Samples, self.samples.heap_bytes());
         sizes.hold(MemoryPart::OtherRows, self.runs.heap_bytes() + devices + faults + counters.sum::<usize>());
