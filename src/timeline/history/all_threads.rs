@@ -1,7 +1,7 @@
 //! Questions about all threads in a span: which of them did something, and their time in each state.
 //!
 //! In: a state history and spans. Out: tids, or times, exact where attributes of one tid do not contradict each other,
-//! and joined where they do. Cost: the nodes and leaves of the store that meet the spans (`state::window`); threads
+//! and joined where they do. Cost: the nodes and leaves of the store that meet the spans (`timeline::window`); threads
 //! that had one tid are asked one by one.
 
 use super::attributes_of::{NamedLine, STATES, ThreadLine, code};
