@@ -42,6 +42,12 @@ impl RowReader<'_> {
         self.tally().ask_across(Call::FAMILY, looked);
     }
 
+    /// All system calls, those of a thread in order.
+    pub fn each_call(&self, mut each: impl FnMut(ThreadId, Call)) {
+        let looked = self.timeline().rows.calls.each_row(|line, row| each(ThreadId::from_raw(line), row));
+        self.tally().ask_across(Call::FAMILY, looked);
+    }
+
     /// The time of all threads but some in each kind of segment, inside a span.
     pub fn kind_times(&self, span: Span, apart: &ThreadsApart) -> KindTimes {
         let mut times = [0; Segment::STATES];
