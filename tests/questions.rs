@@ -31,8 +31,9 @@ struct Known {
 }
 
 fn table() -> BTreeMap<Question, Known> {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ALGORITHMS.md")).unwrap();
-    let section = text.split("### 8.10 ").nth(1).unwrap().split("\n## ").next().unwrap();
+    let text =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/timeline/QUESTIONS.md")).unwrap();
+    let section = text.split("## 8.10 ").nth(1).unwrap().split("\n## ").next().unwrap();
     let mut known = BTreeMap::new();
     for line in section.lines().filter(|line| line.starts_with('|')) {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();

@@ -313,10 +313,13 @@ struct SyncCall {
 fn sync_calls(timeline: &Timeline, reader: &RowReader<'_>) -> Vec<SyncCall> {
     let wanted: Vec<_> = SYNC_CALLS.iter().filter_map(|name| timeline.names().find(name)).collect();
     let mut syncs = Vec::new();
-    for (id, thread) in timeline.threads_by_id().filter(|_| !wanted.is_empty()) {
-        let calls = reader.calls(id).all().filter(|c| wanted.contains(&c.name));
-        syncs.extend(calls.map(|c| SyncCall { host: thread.host, span: c.span, thread: id }));
+    if wanted.is_empty() {
+        return syncs;
     }
+    reader.each_call(|thread, call| {
+        let known = timeline.thread(thread).filter(|_| wanted.contains(&call.name));
+        syncs.extend(known.map(|of| SyncCall { host: of.host, span: call.span, thread }));
+    });
     syncs.sort_by_key(|call| (call.span.start, call.thread));
     syncs
 }

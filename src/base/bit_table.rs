@@ -3,9 +3,11 @@
 //! In: rows of `N` numbers, one by one. Out: any number of any row in constant time: one look at its block and one or
 //! two words. Rows are in blocks of 128; in a block a column keeps the distances from its least number, and the numbers
 //! of a row follow each other, so that a row is in one cache line mostly. A column may have bits reserved: its numbers
-//! can be changed as far as they fit.
+//! can be changed as far as they fit. Its bytes in a file are its blocks and words as they are.
 
 use super::heap::{HeapSize, block};
+use super::pack::{Pack, Unpack};
+use super::packed::Packed;
 
 /// Rows of a block.
 const ROWS: usize = 128;
@@ -202,6 +204,56 @@ impl<const N: usize> BitTable<N> {
     }
 }
 
+/// Bytes of a word.
+const WORD: usize = size_of::<u64>();
+
+/// A table to which no rows are added any more: the number of rows; by column the reserved bits; by block the least
+/// number and the bits of each column; the words.
+impl<const N: usize> Packed for BitTable<N> {
+    fn pack(&self, pack: &mut Pack) {
+        self.rows.pack(pack);
+        self.reserved.iter().for_each(|bits| bits.pack(pack));
+        for Block { at: _, least, ends } in &self.blocks {
+            least.iter().for_each(|least| least.pack(pack));
+            ends.iter().for_each(|end| end.pack(pack));
+        }
+        self.words.iter().for_each(|word| pack.0.extend(word.to_le_bytes()));
+    }
+
+    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
+        let rows = usize::unpack(unpack)?;
+        let mut table = BitTable::with_reserved([0; N]);
+        for bits in &mut table.reserved {
+            *bits = u8::unpack(unpack)?;
+        }
+        while table.rows < rows {
+            let mut block = Block { at: table.used, least: [0; N], ends: [0; N] };
+            for least in &mut block.least {
+                *least = u64::unpack(unpack)?;
+            }
+            let mut from = 0;
+            for ((end, least), reserved) in block.ends.iter_mut().zip(block.least).zip(table.reserved) {
+                *end = u16::unpack(unpack)?;
+                let bits = usize::from(end.checked_sub(from)?);
+                let is_right = reserved == 0 || least == 0 && usize::from(reserved) <= bits;
+                from = Some(*end).filter(|_| is_right && bits <= BITS)?;
+            }
+            let more = ROWS.min(rows - table.rows);
+            table.rows += more;
+            table.used = table.used.checked_add(more as u64 * u64::from(from))?;
+            table.blocks.push(block);
+        }
+        table.blocks.shrink_to_fit();
+        if rows > 0 {
+            let bytes = (usize::try_from(table.used).ok()? / BITS + 2).checked_mul(WORD)?;
+            let (words, rest) = unpack.0.split_at_checked(bytes)?;
+            table.words = words.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+            unpack.0 = rest;
+        }
+        Some(table)
+    }
+}
+
 impl<const N: usize> HeapSize for BitTable<N> {
     fn heap_bytes(&self) -> usize {
         block(&self.blocks) + block(&self.words) + block(&self.open)
@@ -211,6 +263,7 @@ impl<const N: usize> HeapSize for BitTable<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::packed::{bytes_of, value_of};
     use crate::base::statistics::Random;
 
     #[test]
@@ -235,6 +288,9 @@ mod tests {
             }
             table.set(rows, 3, 9);
             assert_eq!((0..table.len()).map(|row| table.row(row)).collect::<Vec<_>>(), all);
+            let bytes = bytes_of(&table);
+            assert_eq!(value_of(&bytes), Some(table.clone()));
+            assert!((0..bytes.len()).all(|end| value_of::<BitTable<5>>(&bytes[..end]).is_none()));
             for wanted in [0, 1, 5_001, 1 << 40] {
                 let found = table.partition_point((0, rows), 2, |number| number < wanted);
                 assert_eq!(found, all.iter().filter(|numbers| numbers[2] < wanted).count());

@@ -18,6 +18,7 @@ pub mod givers;
 pub mod hashed_ids;
 pub mod heap;
 pub mod large_blocks;
+pub mod lazy;
 pub mod mapped;
 pub mod memory;
 pub mod memory_error;

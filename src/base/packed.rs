@@ -9,6 +9,7 @@ use super::pack::{Pack, Unpack};
 use super::time::{ClockCorrection, Span, Timestamp};
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A value that has a form in bytes.
 pub trait Packed: Sized {
@@ -242,6 +243,16 @@ impl<T: Packed> Packed for Box<[T]> {
 
     fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
         Vec::unpack(unpack).map(Vec::into_boxed_slice)
+    }
+}
+
+impl<T: Packed> Packed for Arc<T> {
+    fn pack(&self, pack: &mut Pack) {
+        T::pack(self, pack);
+    }
+
+    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
+        T::unpack(unpack).map(Arc::new)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The tasks of some traces by name: those that a file declares, then those found among the record classes.
 
 use super::UsageError;
+use crate::base::lazy::Lazy;
 use crate::event::task::TaskDefinition;
 use crate::input::record::{ClassId, Scope};
 use crate::input::{self, Source};
@@ -20,9 +21,9 @@ pub(super) struct TaskCatalog {
     /// How many of them are declared.
     pub declared: usize,
     /// Shared by the traces that share their schema.
-    pub classes: Vec<Arc<EventSignature>>,
+    pub classes: Lazy<Vec<Arc<EventSignature>>>,
     /// Names of the kernel's events.
-    pub kernel: BTreeSet<String>,
+    kernel: OnceLock<BTreeSet<String>>,
     /// Names of the tasks, and the first position of each.
     names: OnceLock<Box<Names>>,
 }
@@ -38,13 +39,19 @@ pub(super) struct Names {
 impl TaskCatalog {
     pub fn new(sources: &[Source]) -> TaskCatalog {
         let classes = all_signatures(sources);
-        TaskCatalog::kept(tasks::discover(&classes), 0, classes)
+        TaskCatalog::kept(tasks::discover(&classes), 0, classes.into())
     }
 
     /// Of tasks and classes that are known already.
-    pub fn kept(tasks: Vec<TaskDefinition>, declared: usize, classes: Vec<Arc<EventSignature>>) -> TaskCatalog {
-        let kernel = classes.iter().filter(|c| c.kernel && !c.is_placed()).map(|c| c.name.clone()).collect();
-        TaskCatalog { tasks, declared, classes, kernel, names: OnceLock::new() }
+    pub fn kept(tasks: Vec<TaskDefinition>, declared: usize, classes: Lazy<Vec<Arc<EventSignature>>>) -> TaskCatalog {
+        TaskCatalog { tasks, declared, classes, kernel: OnceLock::new(), names: OnceLock::new() }
+    }
+
+    /// True for an event of the kernel's.
+    pub fn is_kernels(&self, event: &str) -> bool {
+        let of_kernel = |class: &&Arc<EventSignature>| class.kernel && !class.is_placed();
+        let names = || self.classes.iter().filter(of_kernel).map(|class| class.name.clone()).collect();
+        self.kernel.get_or_init(names).contains(event)
     }
 
     /// Declared tasks come first and replace those found under the same name.

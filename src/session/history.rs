@@ -7,44 +7,54 @@ use crate::explain::overview;
 use crate::model::overview::RecordingOverview;
 use crate::timeline::Timeline;
 use crate::timeline::history::StateHistory;
+use std::sync::OnceLock;
 
 /// The state history of a kernel recording.
 pub struct RecordedHistory {
     /// The states of all threads and CPUs.
     pub history: StateHistory,
-    /// Spans in which events were lost.
-    pub lossy: Vec<Span>,
-    /// Disk requests in flight, by start.
-    pub requests: Vec<Span>,
+    /// Where it ends, if it is the beginning of the states.
+    beginning: Option<Span>,
+    /// Disk requests in flight, by start; found for the first overview.
+    requests: OnceLock<Vec<Span>>,
     /// Facts about the data that limit the answers.
     pub notices: Notices,
 }
 
 impl RecordedHistory {
-    /// A span of it in cells.
-    pub fn overview(&self, span: Span, cells: usize, ctx: &Ctx) -> Result<RecordingOverview, Cancelled> {
-        let beside = overview::Beside { lossy: &self.lossy, requests: &self.requests };
-        overview::overview(&self.history, span, cells, beside, ctx)
-    }
-}
-
-impl RecordedHistory {
     /// Of states; up to the end of a span that they begin with, where one is given.
     pub(super) fn new(timeline: Timeline, beginning: Option<Span>, notices: Notices) -> RecordedHistory {
-        let window = beginning.unwrap_or(timeline.span());
-        let mut requests = overview::disk_requests(&timeline);
-        requests.retain(|span| span.start < window.end || beginning.is_none());
-        if beginning.is_some() {
-            requests.iter_mut().for_each(|span| span.end = span.end.min(window.end));
+        RecordedHistory {
+            history: StateHistory::new(timeline, beginning),
+            beginning,
+            requests: OnceLock::new(),
+            notices,
         }
-        let lossy = timeline.lossy().to_vec();
-        RecordedHistory { history: StateHistory::new(timeline, beginning), lossy, requests, notices }
+    }
+
+    fn requests(&self) -> &[Span] {
+        self.requests.get_or_init(|| {
+            let mut requests = overview::disk_requests(self.history.timeline());
+            if let Some(Span { end, .. }) = self.beginning {
+                requests.retain(|span| span.start < end);
+                requests.iter_mut().for_each(|span| span.end = span.end.min(end));
+            }
+            requests
+        })
+    }
+
+    /// A span of it in cells.
+    pub fn overview(&self, span: Span, cells: usize, ctx: &Ctx) -> Result<RecordingOverview, Cancelled> {
+        let beside = overview::Beside { lossy: self.history.timeline().lossy(), requests: self.requests() };
+        overview::overview(&self.history, span, cells, beside, ctx)
     }
 
     /// True where another one gives the same answers.
     pub(super) fn is_same(&self, other: &RecordedHistory, ctx: &Ctx) -> Result<bool, Cancelled> {
-        let beside = |of: &RecordedHistory| (of.lossy.clone(), of.requests.clone());
-        let same = beside(self) == beside(other) && self.history.is_same(&other.history, &ctx.cancel);
+        let lossy = |of: &RecordedHistory| of.history.timeline().lossy().to_vec();
+        let same = lossy(self) == lossy(other)
+            && self.requests() == other.requests()
+            && self.history.is_same(&other.history, &ctx.cancel);
         ctx.cancel.check()?;
         Ok(same)
     }

@@ -20,6 +20,8 @@ use crate::saved::container::SectionName;
 pub(super) const RECORDING: SectionName = SectionName::new("recordng");
 /// [`KeptTasks`].
 pub(super) const TASKS: SectionName = SectionName::new("tasks");
+/// The classes of events: a list of [`EventSignature`].
+pub(super) const CLASSES: SectionName = SectionName::new("classes");
 /// [`KeptUsage`].
 pub(super) const USAGE: SectionName = SectionName::new("usage");
 /// [`KeptHistory`].
@@ -50,13 +52,12 @@ pub(super) struct KeptTrace {
 }
 
 /// The tasks of the recording.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct KeptTasks {
     /// Those that a file declares, then those found.
     pub tasks: Vec<TaskDefinition>,
     /// How many of them are declared.
     pub declared: usize,
-    pub classes: Vec<EventSignature>,
     /// The tasks whose events are in the file; delimiting events name them by position.
     pub marked: Vec<TaskDefinition>,
 }
@@ -94,7 +95,7 @@ packed! {
     KeptHistory { states, span, notices }
     KeptRecording { facts, traces, opened, pass, clocks, has_events }
     KeptTrace { info, labelled }
-    KeptTasks { tasks, declared, classes, marked }
+    KeptTasks { tasks, declared, marked }
     KeptUsage { cpu, cpu_notices, io, io_notices }
     FittedClocks { clocks, notices }
     HostClock { host, correction, error, beside_kernel, packets, traces }

@@ -18,10 +18,8 @@ impl Traces {
     pub fn reopen(arguments: &[Argument], options: &OpenOptions, ctx: &Ctx) -> anyhow::Result<Traces> {
         let mut opened = Vec::new();
         for argument in arguments {
-            let (reopened, mut catalog, clocks) = Reopened::open(argument, options.leaves, ctx)?;
-            if let Some(file) = options.tasks.as_deref() {
-                catalog = catalog.with_file(file)?;
-            }
+            let (reopened, clocks) = Reopened::open(argument, options.leaves, ctx)?;
+            let declared = options.tasks.as_deref().map(|file| reopened.catalog().with_file(file)).transpose()?;
             if let Some(file) = &options.handlers {
                 let why = "the causes of waits are those of the build: give it to `whyslow build --history`";
                 return Err(UsageError(format!("--handlers {}: {why}", file.display())).into());
@@ -30,7 +28,7 @@ impl Traces {
                 sources: Vec::new(),
                 reopened: Some(Box::new(reopened)),
                 others: Vec::new(),
-                tasks: OnceLock::from(Box::new(catalog)),
+                tasks: declared.map(Box::new).map_or_else(OnceLock::new, OnceLock::from),
                 clocks: Some(clocks),
                 handlers: Handlers::built_in(),
                 engine: EngineOptions::default(),

@@ -8,8 +8,8 @@
 
 use super::history::RecordedHistory;
 use super::history_file::{
-    HISTORY, HistoryStates, KeptHistory, KeptRecording, KeptTasks, KeptTrace, KeptUsage, RECORDING, SYMBOLS, TASKS,
-    USAGE,
+    CLASSES, HISTORY, HistoryStates, KeptHistory, KeptRecording, KeptTasks, KeptTrace, KeptUsage, RECORDING, SYMBOLS,
+    TASKS, USAGE,
 };
 use super::pass::KernelPass;
 use super::traces::Traces;
@@ -55,9 +55,9 @@ impl Traces {
         let mut writer = SavedFileWriter::new(SavedKind::States);
         writer.add(RECORDING, bytes_of(&self.kept_recording(opened, &notices, ctx)?));
         let catalog = self.tasks();
-        let classes = catalog.classes.iter().map(|class| (**class).clone()).collect();
-        let tasks = KeptTasks { tasks: catalog.tasks.clone(), declared: catalog.declared, classes, marked };
+        let tasks = KeptTasks { tasks: catalog.tasks.clone(), declared: catalog.declared, marked };
         writer.add(TASKS, bytes_of(&tasks));
+        writer.add(CLASSES, bytes_of(&*catalog.classes));
         writer.add(USAGE, bytes_of(&usage));
         states::write(&timeline, StatesOf::AllEvents, &mut writer);
         let history = kept_history(&timeline, (&bare, bare_notices), &mut writer, ctx)?;

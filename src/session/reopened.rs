@@ -1,8 +1,9 @@
 //! A recording that is reopened from a history file, without its traces.
 //!
-//! In: the file. Out: what a session asks of traces: states with the events of tasks, tasks, facts, notices. Facts and
-//! tasks are read when the file is opened; tables and index of the states, functions and totals when a question first
-//! needs them; rows when they are asked for ([`LeafChecks`]), all with the file where damaged ones are to be left out.
+//! In: the file. Out: what a session asks of traces: states with the events of tasks, tasks, facts, notices. Facts are
+//! read when the file is opened; tasks, classes of events, tables of the states, functions and totals when a question
+//! first needs them; the index of a family of rows, and then the rows, when they are asked for ([`LeafChecks`]), all
+//! with the file where damaged ones are to be left out.
 //! Each question gets a copy of the tables, which shares the rows. A task whose events are not in the file is refused
 //! by its name. Several files are several recordings, whose executions are joined. Cost: the bytes of the sections that
 //! are needed, and a read for each leaf.
@@ -11,10 +12,11 @@ use super::UsageError;
 use super::catalog::TaskCatalog;
 use super::history::RecordedHistory;
 use super::history_file::{
-    HISTORY, HistoryStates, KeptHistory, KeptRecording, KeptTasks, KeptTrace, KeptUsage, RECORDING, SYMBOLS, TASKS,
-    USAGE,
+    CLASSES, HISTORY, HistoryStates, KeptHistory, KeptRecording, KeptTasks, KeptTrace, KeptUsage, RECORDING, SYMBOLS,
+    TASKS, USAGE,
 };
 use crate::base::ctx::Ctx;
+use crate::base::lazy::Lazy;
 use crate::base::notice::Notices;
 use crate::event::task::{Pairing, TaskDefinition};
 use crate::input::Argument;
@@ -22,6 +24,7 @@ use crate::model::TraceInfo;
 use crate::model::clock::FittedClocks;
 use crate::model::facts::Facts;
 use crate::model::stored::StoredRows;
+use crate::reading::signature::EventSignature;
 use crate::saved::container::SavedFile;
 use crate::saved::states::{self, LeafChecks, StatesOf};
 use crate::saved::{SavedFileError, SavedKind};
@@ -38,8 +41,8 @@ pub(super) struct Reopened {
     /// Given by the user.
     label: Option<String>,
     states: OnceLock<KeptStates>,
-    /// The tasks whose events are in it.
-    marked: Vec<TaskDefinition>,
+    tasks: Lazy<KeptTasks>,
+    classes: Lazy<Vec<Arc<EventSignature>>>,
     recording: KeptRecording,
     symbols: OnceLock<Arc<SymbolCache>>,
 }
@@ -52,31 +55,38 @@ struct KeptStates {
 }
 
 impl Reopened {
-    /// Open a history file; and the tasks and clocks of its recording.
+    /// Open a history file; and the clocks of its recording.
     pub fn open(
         argument: &Argument,
         checks: LeafChecks,
         ctx: &Ctx,
-    ) -> Result<(Reopened, TaskCatalog, FittedClocks), SavedFileError> {
+    ) -> Result<(Reopened, FittedClocks), SavedFileError> {
         ctx.progress.enter("opening", 0);
         let file = Arc::new(SavedFile::open(&argument.path, SavedKind::States)?);
         let mut recording: KeptRecording = file.value(RECORDING)?;
-        let KeptTasks { tasks, declared, classes, marked } = file.value(TASKS)?;
-        if declared > tasks.len() {
-            return Err(file.contradiction(TASKS));
-        }
+        let of_tasks = Arc::clone(&file);
+        let tasks = states::lazily(checks, &ctx.cancel, move || {
+            let tasks: KeptTasks = of_tasks.value(TASKS)?;
+            if tasks.declared <= tasks.tasks.len() { Ok(tasks) } else { Err(of_tasks.contradiction(TASKS)) }
+        })?;
+        let of_classes = Arc::clone(&file);
+        let classes = states::lazily(checks, &ctx.cancel, move || of_classes.value(CLASSES))?;
         if let Some(label) = &argument.label {
             recording.rename(label);
         }
         let clocks = std::mem::take(&mut recording.clocks);
-        let catalog = TaskCatalog::kept(tasks, declared, classes.into_iter().map(Arc::new).collect());
         let (label, states, symbols) = (argument.label.clone(), OnceLock::new(), OnceLock::new());
-        let reopened = Reopened { file, checks, label, states, marked, recording, symbols };
+        let reopened = Reopened { file, checks, label, states, tasks, classes, recording, symbols };
         if checks == LeafChecks::AtOpening {
             // All notices are known from then on.
             reopened.states(ctx)?;
         }
-        Ok((reopened, catalog, clocks))
+        Ok((reopened, clocks))
+    }
+
+    /// Its tasks.
+    pub fn catalog(&self) -> TaskCatalog {
+        TaskCatalog::kept(self.tasks.tasks.clone(), self.tasks.declared, self.classes.clone())
     }
 
     /// The states, read once.
@@ -99,12 +109,12 @@ impl Reopened {
 
     /// The states, with the events of some tasks in this order.
     pub fn record(&self, tasks: &[TaskDefinition], ctx: &Ctx) -> anyhow::Result<(RecordedTimeline, Notices)> {
-        let mut positions = vec![Vec::new(); self.marked.len()];
+        let mut positions = vec![Vec::new(); self.tasks.marked.len()];
         for (position, task) in (0_u32..).zip(tasks) {
             if matches!(task.pairing, Pairing::Derived(_)) {
                 continue;
             }
-            let marked = self.marked.iter().position(|marked| has_same_events(marked, task));
+            let marked = self.tasks.marked.iter().position(|marked| has_same_events(marked, task));
             match marked.and_then(|marked| positions.get_mut(marked)) {
                 Some(positions) => positions.push(position),
                 None => return Err(self.refuse_task(task).into()),

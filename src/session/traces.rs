@@ -101,7 +101,10 @@ impl Traces {
     }
 
     pub(super) fn tasks(&self) -> &TaskCatalog {
-        self.tasks.get_or_init(|| Box::new(TaskCatalog::new(&self.sources)))
+        self.tasks.get_or_init(|| {
+            let kept = self.reopened.as_ref().map(|reopened| reopened.catalog());
+            Box::new(kept.unwrap_or_else(|| TaskCatalog::new(&self.sources)))
+        })
     }
 
     /// Tasks declared in a file, then those found among the record classes.
@@ -153,7 +156,7 @@ impl Traces {
     /// True for a task that events of the kernel delimit.
     pub(super) fn is_kernels(&self, task: &TaskDefinition) -> bool {
         // A call that is recorded by its number has no event of its own name.
-        let by_kernel = |event: &str| self.tasks().kernel.contains(event) || tasks::is_call(event);
+        let by_kernel = |event: &str| self.tasks().is_kernels(event) || tasks::is_call(event);
         task.begins.iter().any(|d| by_kernel(&d.event))
     }
 

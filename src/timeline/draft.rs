@@ -82,18 +82,22 @@ impl TimelineDraft {
             builder.push(&mut values);
             builder.finish()
         };
-        let counters = self.counters.into_iter().map(counter).collect();
+        let counters: Vec<CounterStore> = self.counters.into_iter().map(counter).collect();
         let pool = builders.pool;
         let stores = RowStores {
-            segments: builders.segments.finish(threads),
-            calls: builders.calls.finish(threads),
-            samples: builders.samples.finish(threads),
-            runs: builders.runs.finish_with(cpus, |thread| Some(tids.get(thread as usize).copied().unwrap_or(0))),
-            requests: builders.requests.finish(1),
-            services: builders.services.finish(threads),
-            page_faults: has_faults.then(|| builders.page_faults.finish(threads)),
-            counters,
-            marks: builders.marks,
+            segments: builders.segments.finish(threads).into(),
+            sums: Default::default(),
+            calls: builders.calls.finish(threads).into(),
+            samples: builders.samples.finish(threads).into(),
+            runs: builders
+                .runs
+                .finish_with(cpus, |thread| Some(tids.get(thread as usize).copied().unwrap_or(0)))
+                .into(),
+            requests: builders.requests.finish(1).into(),
+            services: builders.services.finish(threads).into(),
+            page_faults: has_faults.then(|| builders.page_faults.finish(threads)).into(),
+            counters: counters.into(),
+            marks: builders.marks.into(),
             pool: None,
         };
         stores.kept_in(pool)

@@ -3,8 +3,8 @@
 //! A [`RowReader`] belongs to one analysis and one worker. It gives [`RowCursor`]s over the rows of one line (the
 //! segments of a thread, the runs of a CPU, ...), which are sorted by start. A cursor keeps its place and its leaf: a
 //! question for the same row or the next costs a comparison, any other two binary searches, O(log rows). Rows are in
-//! compressed leaves (`state::store`), in memory or in a file; a row that cannot be read back is absent, and the work
-//! ends with the reason (`store::pool`). The questions are counted ([`super::questions`]).
+//! compressed leaves (`timeline::store`), in memory or in a file; a row that cannot be read back is absent, and the
+//! work ends with the reason (`store::pool`). The questions are counted ([`super::questions`]).
 
 use super::derived::StackLines;
 use super::questions::{Access, Asker, Family, Tally, add};

@@ -9,6 +9,7 @@ use super::rows::{DerivedField, DiskRequest, ImageEvent, MarkRow};
 use super::sealed::Timeline;
 use super::segments::{Segment, ThreadId};
 use super::store::leaves::LeafPin;
+use super::store::marks::MarkStore;
 use super::store::parts::{LineStore, RowPlace};
 use super::store::pool::LeafPool;
 use crate::base::ctx::Ctx;
@@ -45,12 +46,13 @@ impl RecordedTimeline {
 
     /// Change some segments, by their places.
     pub fn rewrite_segments(&mut self, places: &[RowPlace], change: impl FnMut(usize, &mut Segment)) {
-        self.0.rows.segments.rewrite(places, change);
+        self.0.rows.sums = Default::default();
+        self.0.rows.segments.change(|segments| segments.rewrite(places, change));
     }
 
     /// Change disk requests.
     pub fn rewrite_requests(&mut self, change: impl FnOnce(&mut LineStore<DiskRequest>)) {
-        change(&mut self.0.rows.requests);
+        self.0.rows.requests.change(change);
     }
 
     /// The timeline that is read, in which the fields of derived delimiting events have names.
@@ -96,7 +98,9 @@ impl RecordedTimeline {
             .all()
             .flat_map(positions)
             .map(|(row, task)| MarkRow { task, ..row }.with_fields(marks.fields(row.number).collect()));
-        self.0.rows.marks.extend(kept);
+        let mut renumbered = MarkStore::default();
+        renumbered.extend(kept);
+        self.0.rows.marks = renumbered.into();
     }
 
     /// Change the segments that end at these moments; nothing changes where there is none. `change` gets the position
@@ -113,7 +117,7 @@ impl RecordedTimeline {
                 places.push(RowPlace { line: thread.index(), row: line.position(place) });
             }
         }
-        self.0.rows.segments.rewrite(&places, |at, segment| {
+        self.rewrite_segments(&places, |at, segment| {
             found.get(at).into_iter().for_each(|number| change(*number, segment));
         });
     }

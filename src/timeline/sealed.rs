@@ -320,7 +320,7 @@ impl Timeline {
     /// The delimiting events, to which an analysis adds those that no event of the recording shows: `find` hands them
     /// over one by one, because there may be more than fit into memory.
     pub fn marks_with(&self, find: impl FnOnce(&mut dyn FnMut(Mark))) -> MarkStore {
-        let mut marks = self.rows.marks.clone();
+        let mut marks = MarkStore::clone(&self.rows.marks);
         find(&mut |mark| marks.extend([mark]));
         marks
     }
@@ -333,7 +333,7 @@ impl Timeline {
 
     /// The same states with these delimiting events.
     pub fn delimited_by(mut self, marks: MarkStore) -> Timeline {
-        self.rows.marks = marks;
+        self.rows.marks = marks.into();
         self
     }
 

@@ -1,17 +1,15 @@
 //! Questions about all threads in a window of time.
 //!
 //! In: a span. Out: the rows of all threads that meet it, or the time in each state. Cost: the nodes and leaves of the
-//! store that meet the span (`store::nodes`), whatever the number of threads.
+//! store that meet the span (`store::nodes`), whatever the number of threads. The time of one thread is that of its
+//! sums, where they are kept, and of the rows about the borders, whatever the number of rows.
 
 use super::reader::RowReader;
 use super::row::Row;
 use super::segments::{Call, Segment, ThreadId};
 use super::store::leaf::StoredRow;
+use super::store::sums::{self, KindTimes, PartTimes};
 use crate::base::time::Span;
-
-/// The nanoseconds of some threads in each kind of segment, by [`SegmentKind`](super::segments::SegmentKind) as a
-/// number.
-pub type KindTimes = [u64; Segment::STATES];
 
 /// Threads whose time is not added up with that of all others, ascending.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +42,12 @@ impl RowReader<'_> {
         self.tally().ask_across(Call::FAMILY, looked);
     }
 
+    /// All system calls, those of a thread in order.
+    pub fn each_call(&self, mut each: impl FnMut(ThreadId, Call)) {
+        let looked = self.timeline().rows.calls.each_row(|line, row| each(ThreadId::from_raw(line), row));
+        self.tally().ask_across(Call::FAMILY, looked);
+    }
+
     /// The time of all threads but some in each kind of segment, inside a span.
     pub fn kind_times(&self, span: Span, apart: &ThreadsApart) -> KindTimes {
         let mut times = [0; Segment::STATES];
@@ -52,5 +56,25 @@ impl RowReader<'_> {
         let looked = rows.times(span, is_wanted, |bounds| apart.any_between(bounds.low, bounds.high), &mut times);
         self.tally().ask_across(Segment::FAMILY, looked);
         times
+    }
+
+    /// The time of a thread in each kind of segment, inside a span; `None` where no sums of the thread are kept.
+    pub fn kind_times_of(&self, thread: ThreadId, span: Span) -> Option<KindTimes> {
+        let (rows, at) = (&self.timeline().rows, thread.index());
+        rows.sums.has(at).then(|| {
+            let line = rows.segments.line(at);
+            let parts = line.parts_before(|start| start < span.start)..line.parts_before(|start| start <= span.end);
+            let start = |part| line.part_start(part).unwrap_or(span.end);
+            let (mut times, borders) = match rows.sums.between(at, parts) {
+                Some(PartTimes { from, to, times }) => {
+                    (times, vec![Span::new(span.start, start(from)), Span::new(start(to), span.end)])
+                }
+                None => ([0; Segment::STATES], vec![span]),
+            };
+            for border in borders {
+                self.segments(thread).within(border).for_each(|row| sums::add(&mut times, &row, border));
+            }
+            times
+        })
     }
 }

@@ -313,6 +313,39 @@ fn questions_read_the_leaves_of_the_cost_model() {
 /// Leaves that questions at an instant read, by number; the last for more.
 type Reads = [u32; 6];
 
+/// Cells of a long line are added up from its sums: the leaves about their borders are read, not those between them.
+#[test]
+fn cells_of_a_thread_read_the_leaves_about_their_borders() {
+    let mut saved = 0;
+    for seal_every in [1, 300] {
+        let timeline = recorded_in_leaves("traces/lock-contention", seal_every);
+        let (cold, reader) = (Cold::of(&timeline), timeline.reader(Asker::History));
+        let mut threads: Vec<(ThreadId, &Thread)> = timeline.threads_by_id().filter(|(_, of)| !of.idle).collect();
+        threads.sort_by_key(|(id, _)| std::cmp::Reverse(reader.segments(*id).len()));
+        cold.ask(|timeline, _| assert_eq!(timeline.check(), None));
+        let span = timeline.span();
+        for beginning in [None, Some(Span::new(span.start, span.start + span.len() / 2))] {
+            let plain = PlainHistory::new(&timeline, beginning);
+            let view = StateHistory::new(timeline.clone(), beginning);
+            for (_, thread) in &threads[..4] {
+                let path = format!("threads/{}/state", thread.tid);
+                let ask = |time: &Time| {
+                    let (found, read) =
+                        cold.ask(|timeline, _| said(&StateHistory::new(timeline, beginning), &path, time));
+                    assert_eq!(found, plain.said(&view, &path, time), "{path} {time:?}");
+                    read
+                };
+                let middle = Span::new(span.start + span.len() / 5, span.start + span.len() / 5 * 4);
+                ask(&Time::Points(middle, 300));
+                let (cells, rows) = (ask(&Time::Points(middle, 3)), ask(&Time::Range(middle)));
+                println!("sealed every {seal_every}, {path}, {beginning:?}: {cells} leaves, {rows} by rows");
+                saved += u32::from(cells * 3 < rows);
+            }
+        }
+    }
+    assert!(saved >= 4, "{saved}");
+}
+
 /// Instants about the first rows of leaves, and others anywhere.
 fn instants(cold: &Cold, timeline: &Timeline, random: &mut Random) -> Vec<Timestamp> {
     let reader = timeline.reader(Asker::History);

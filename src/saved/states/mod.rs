@@ -25,6 +25,11 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+use super::SavedFileError;
+use crate::base::ctx::Cancel;
+use crate::base::lazy::Lazy;
+use crate::base::memory_error::MemoryError;
+
 pub use rows::{read, write};
 
 /// A file has the states of one timeline, or of two.
@@ -42,7 +47,26 @@ pub enum LeafChecks {
     /// All when the file is opened: damaged ones are left out, with a notice.
     #[default]
     AtOpening,
-    /// Each when it is asked for: a damaged one ends the work with
+    /// Each when it is asked for, as the sections beside them are: a damaged one ends the work with
     /// [`MemoryError::Damaged`](crate::base::memory_error::MemoryError::Damaged), before an answer is written.
     WhenRead,
+}
+
+/// What `read` makes of a section: now where all leaves are read at opening, else when it is first asked for. If it
+/// cannot be read then, the work ends with the reason, as with that of a leaf.
+pub fn lazily<T: Default + 'static>(
+    checks: LeafChecks,
+    cancel: &Cancel,
+    read: impl Fn() -> Result<T, SavedFileError> + Send + Sync + 'static,
+) -> Result<Lazy<T>, SavedFileError> {
+    if checks == LeafChecks::AtOpening {
+        return read().map(Lazy::from);
+    }
+    let cancel = cancel.clone();
+    Ok(Lazy::new(move || {
+        read().unwrap_or_else(|error| {
+            cancel.fail(MemoryError::Damaged(error.to_string()));
+            T::default()
+        })
+    }))
 }

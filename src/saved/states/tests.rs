@@ -2,9 +2,9 @@
 
 use super::{LeafChecks, StatesOf, read, write};
 use crate::base::ctx::{Cancel, Ctx};
-use crate::base::memory_error::MemoryError;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
+use crate::base::packed::bytes_of;
 use crate::base::statistics::Random;
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::{HostId, TraceOrigin};
@@ -16,16 +16,19 @@ use crate::saved::container::{SavedFile, SavedFileWriter, SectionName};
 use crate::saved::{SavedFileError, SavedKind};
 use crate::timeline::history::StateHistory;
 use crate::timeline::history::lines::Time;
+use crate::timeline::questions::Asker;
+use crate::timeline::slabs::SegmentSlab;
+use crate::timeline::store::sums::StateSums;
 use crate::timeline::{
     Call, Counter, CounterOwner, CounterValue, CpuRun, CpuTimeline, DiskRequest, Host, HostCoverage, ImageEvent, Mark,
-    MarkField, PageFault, Segment, SegmentKind, Service, StackSample, Thread, ThreadDraft, ThreadId, ThreadName,
-    ThreadRows, Timeline, TimelineDraft, WakeStack, Waker,
+    MarkField, PageFault, RecordedTimeline, Segment, SegmentEnd, SegmentKind, Service, StackSample, Thread,
+    ThreadDraft, ThreadId, ThreadName, ThreadRows, Timeline, TimelineDraft, WakeStack, Waker,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 const HOST: HostId = HostId::at(0);
-const SECTIONS: [&str; 4] = ["tables", "threads", "cpus", "index"];
+const SECTIONS: [&str; 9] = ["tables", "threads", "cpus", "segments", "sums", "calls", "faults", "counters", "marks"];
 
 /// Threads whose segments tile their lives.
 fn timeline() -> Timeline {
@@ -135,14 +138,16 @@ impl Reader {
     }
 
     /// What the file that was opened last says when all its rows are asked for, leaf by leaf: the rows, or why not.
-    fn asked(&self) -> Result<String, MemoryError> {
+    fn asked(&self) -> Result<String, String> {
         let (ctx, mut notices) = (Ctx::new(1), Notices::default());
-        let file = Arc::new(SavedFile::open(&self.path, SavedKind::States).unwrap());
-        let timeline = read(&file, (StatesOf::AllEvents, LeafChecks::WhenRead), &mut notices, &ctx).unwrap();
+        let file = Arc::new(SavedFile::open(&self.path, SavedKind::States).map_err(|error| error.to_string())?);
+        let read = read(&file, (StatesOf::AllEvents, LeafChecks::WhenRead), &mut notices, &ctx);
+        let timeline = read.map_err(|error| error.to_string())?;
         // Opening reads no leaf.
         assert_eq!((notices.count(Notice::HistoryDamaged), ctx.progress.leaves_read.load(Ordering::Relaxed)), (0, 0));
         let rows = rows(&timeline);
-        ctx.cancel.failure().cloned().map_or(Ok(rows), Err)
+        let _ = timeline.reader(Asker::History).kind_times_of(ThreadId::at(0), Span::of_ns(0, 9));
+        ctx.cancel.failure().map_or(Ok(rows), |error| Err(error.to_string()))
     }
 }
 
@@ -175,7 +180,11 @@ fn each_changed_byte_is_an_error_or_a_notice() {
         let mut changed = bytes.clone();
         changed[at] ^= 1 << (at % 8);
         match reader.opened(&changed) {
-            Err(_) => refused += 1,
+            Err(_) => {
+                // Whether it is read at once or when it is asked for.
+                assert!(at % 16 > 0 || reader.asked().is_err_and(|why| why.contains("history file")), "byte {at}");
+                refused += 1;
+            }
             Ok((after, damaged)) => {
                 assert!(damaged > 0, "byte {at}");
                 assert_eq!(after.check(), None, "byte {at}");
@@ -183,7 +192,7 @@ fn each_changed_byte_is_an_error_or_a_notice() {
                 assert!(after.lossy().len() > before.lossy().len(), "byte {at}");
                 // Asked for leaf by leaf, the same ends the work.
                 if at % 16 == 0 {
-                    let why = reader.asked().unwrap_err().to_string();
+                    let why = reader.asked().unwrap_err();
                     assert!(why.contains("the history file is damaged: states from "), "{why}");
                 }
                 noticed += 1;
@@ -214,6 +223,30 @@ fn lost_segments_are_unknown_time() {
         assert_eq!(thread.rows.calls.len(), 25);
     }
     assert!(after.is_lossy(Span::of_ns(500, 501)));
+}
+
+#[test]
+fn index_of_a_family_is_read_by_the_first_question_about_it() {
+    let whole = written(&timeline());
+    let damaged = |name: &str| {
+        let mut writer = written(&timeline());
+        writer.replace(SectionName::new(name), vec![1]);
+        writer.bytes().unwrap()
+    };
+    let reader = Reader::new();
+    let read_of = |bytes: Vec<u8>| {
+        std::fs::write(&reader.path, bytes).unwrap();
+        let (ctx, file) = (Ctx::new(1), Arc::new(SavedFile::open(&reader.path, SavedKind::States).unwrap()));
+        let how = (StatesOf::AllEvents, LeafChecks::WhenRead);
+        let timeline = read(&file, how, &mut Notices::default(), &ctx).unwrap();
+        let asked = timeline.reader(Asker::History).segments(ThreadId::at(0)).all().count();
+        (asked, ctx.cancel.failure().map(ToString::to_string))
+    };
+    assert_eq!(read_of(whole.bytes().unwrap()), (25, None));
+    assert_eq!(read_of(damaged("calls")), (25, None));
+    let (rows, why) = read_of(damaged("segments"));
+    assert!(rows == 0 && why.is_some_and(|why| why.contains("the history file is damaged at byte")));
+    assert!(reader.opened(&damaged("calls")).is_err());
 }
 
 #[test]
@@ -265,6 +298,64 @@ fn forged_sections_give_a_timeline_or_an_error() {
     assert!(read > 150 && refused > 150, "{read} read, {refused} refused");
 }
 
+/// A thread whose segments are in 40 leaves, and whose line has sums.
+fn long_line() -> Timeline {
+    let mut draft = TimelineDraft::of(&timeline());
+    draft.threads.iter_mut().for_each(|of| of.rows = ThreadRows::default());
+    draft.threads[0].thread.life = Span::of_ns(0, 20_000);
+    let segment = |n: i64| Segment {
+        span: Span::of_ns(n * 10, n * 10 + 10),
+        kind: [SegmentKind::Running, SegmentKind::Disk][n as usize % 2],
+        waker: None,
+        qualifier: None,
+        cpu: 1,
+    };
+    let slab = |slab: i64| SegmentSlab {
+        rows: (slab * 50..slab * 50 + 50).map(segment).collect(),
+        threads: vec![(ThreadId::at(0), 0..50)],
+    };
+    draft.seal_slabs(&(0..40).map(slab).collect::<Vec<_>>(), &Ctx::new(1)).unwrap()
+}
+
+#[test]
+fn sums_are_checked_and_go_with_the_rows() {
+    let (before, reader) = (long_line(), Reader::new());
+    let (span, disk) = (Span::of_ns(15, 19_990), SegmentKind::Disk as usize);
+    let disk_time = |timeline: &Timeline| {
+        let times = timeline.reader(Asker::History).kind_times_of(ThreadId::at(0), span);
+        times.and_then(|times| times.get(disk).copied())
+    };
+    let bytes = written(&before).bytes().unwrap();
+    let (after, _) = reader.opened(&bytes).unwrap();
+    assert_eq!((after.check(), disk_time(&before), disk_time(&after)), (None, None, Some(9_985)));
+    // Rows that change have none, and neither has a file without some of its rows.
+    let mut changed = RecordedTimeline::new(after);
+    changed.relabel(&[SegmentEnd { thread: ThreadId::at(0), at: Timestamp::new(20) }], |_, _| {});
+    assert_eq!(disk_time(&changed), None);
+    let mut damaged = bytes.clone();
+    damaged[leaves_of(&bytes).0 + 100] ^= 1;
+    let (after, lost) = reader.opened(&damaged).unwrap();
+    assert_eq!((lost, disk_time(&after), after.check()), (1, None, None));
+    // Forged ones are found, and questions end.
+    let sums = bytes_of(&StateSums::of(&before.parts().rows.segments));
+    let (mut refused, mut found) = (0, 0);
+    for at in 0..sums.len() {
+        let mut writer = written(&before);
+        let mut forged = sums.clone();
+        forged[at] ^= 1 << (at % 7);
+        writer.replace(SectionName::new("sums"), forged);
+        match reader.opened(&writer.bytes().unwrap()) {
+            Ok((after, _)) => {
+                found += u32::from(after.check().is_some_and(|why| why.contains("sums")));
+                let _ = disk_time(&after);
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    // The last word has bits of no number.
+    assert!(refused > 5 && found + refused + 16 > sums.len() as u32, "{refused} refused, {found} found");
+}
+
 /// Where the section of leaves begins, which is the last one, and its length.
 fn leaves_of(bytes: &[u8]) -> (usize, usize) {
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
@@ -306,7 +397,7 @@ fn forged_leaves_give_rows_or_a_reason() {
                 assert!(all == rows(&after));
                 believed += 1;
             }
-            (1, Err(MemoryError::Damaged(_))) => refused += 1,
+            (1, Err(_)) => refused += 1,
             other => panic!("{other:?}"),
         }
         drop(after.check());

@@ -1,7 +1,7 @@
 //! Questions about all threads in a span: which of them did something, and their time in each state.
 //!
 //! In: a state history and spans. Out: tids, or times, exact where attributes of one tid do not contradict each other,
-//! and joined where they do. Cost: the nodes and leaves of the store that meet the spans (`state::window`); threads
+//! and joined where they do. Cost: the nodes and leaves of the store that meet the spans (`timeline::window`); threads
 //! that had one tid are asked one by one.
 
 use super::attributes_of::{NamedLine, STATES, ThreadLine, code};
@@ -11,6 +11,7 @@ use crate::base::parallel::in_order;
 use crate::base::time::Span;
 use crate::timeline::attributes::AttributeId;
 use crate::timeline::questions::Asker;
+use crate::timeline::store::sums::KindTimes;
 use crate::timeline::window::ThreadsApart;
 use crate::timeline::{Call, Segment, SegmentKind, ThreadId};
 use std::collections::BTreeSet;
@@ -77,8 +78,7 @@ impl StateHistory {
         let of_cell = |cell: usize| {
             let Some(span) = cells.get(cell) else { return Times::new() };
             let kinds = self.timeline.reader(Asker::History).kind_times(*span, &apart);
-            let known = kinds.into_iter().zip(SegmentKind::ALL).filter(|(ns, _)| *ns > 0);
-            known.filter_map(|(ns, kind)| Some((code(kind)?, ns))).collect()
+            known(kinds)
         };
         ctx.progress.enter("overview", (cells.len() + shared.len()) as u64);
         in_order(ctx, cells.len(), of_cell, |cell, times| {
@@ -108,4 +108,10 @@ impl StateHistory {
         let all = self.timeline.threads_by_id().map(|(id, _)| id);
         ThreadsApart(all.filter(|id| alone.binary_search(id).is_err()).collect())
     }
+}
+
+/// The times in known states.
+pub(super) fn known(kinds: KindTimes) -> Times {
+    let times = kinds.into_iter().zip(SegmentKind::ALL).filter(|(ns, _)| *ns > 0);
+    times.filter_map(|(ns, kind)| Some((code(kind)?, ns))).collect()
 }

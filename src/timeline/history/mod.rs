@@ -1,7 +1,7 @@
 //! The state history: the value of each attribute at every instant, as a view of the rows of a timeline.
 //!
 //! An attribute has a path (`threads/7/state`) and is a name for a line of rows; nothing is copied. \[002\] calls such
-//! a history a state history tree; here the tree is the one above the leaves of the store (`state::store`).
+//! a history a state history tree; here the tree is the one above the leaves of the store (`timeline::store`).
 //!
 //! - [`attributes_of`]: which attributes a recording has, and of which rows
 //! - [`join`]: rows become intervals

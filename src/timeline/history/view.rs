@@ -9,6 +9,7 @@
 //! Cost: the table of names; for each line of a question one descent, and the rows of its intervals. ALGORITHMS.md
 //! 8.13.
 
+use super::all_threads::known;
 use super::around::{Around, meeting, windowed};
 use super::attributes_of::{AttributeTable, NamedLine, STATES, ThreadLine, state};
 use super::instant::{AtInstant, AttributeParts};
@@ -339,6 +340,24 @@ impl StateHistory {
 
     /// The time of an attribute in each state, in spans that follow each other.
     pub fn times(&self, attribute: AttributeId, cells: &[Span]) -> Vec<Times> {
+        self.summed_times(attribute, cells).unwrap_or_else(|| self.added_times(attribute, cells))
+    }
+
+    /// By the sums of its thread, where they are kept and a cell has more than one part.
+    fn summed_times(&self, attribute: AttributeId, cells: &[Span]) -> Option<Vec<Times>> {
+        let NamedLine::Threads(ThreadLine::State, threads) = self.table.line(attribute) else { return None };
+        let [one] = self.table.threads(threads) else { return None };
+        let reader = self.timeline.reader(Asker::History);
+        if reader.segment_parts(*one).parts() < cells.len() {
+            return None;
+        }
+        let until = |t: Timestamp| t.min(self.until);
+        let of = |cell: &Span| reader.kind_times_of(*one, Span::new(until(cell.start), until(cell.end)));
+        cells.iter().map(|cell| of(cell).map(known)).collect()
+    }
+
+    /// By its intervals.
+    fn added_times(&self, attribute: AttributeId, cells: &[Span]) -> Vec<Times> {
         let mut times = vec![Times::new(); cells.len()];
         let Some(whole) = cells.first().zip(cells.last()).map(|(first, last)| Span::new(first.start, last.end)) else {
             return times;

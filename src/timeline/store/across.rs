@@ -1,8 +1,8 @@
 //! Questions about many lines at once, answered by the nodes above the leaves.
 //!
-//! In: a range of lines and a span. Out: the rows that meet it, each once, in no order; or the time in each state.
-//! Cost: the nodes and leaves that meet the span, whatever the number of lines: a search line by line costs a descent
-//! for each. Of states the leaves inside the span are not read: their nodes have the sums.
+//! In: a range of lines and a span. Out: the rows that meet it, each once, in no order; or the time in each state; or
+//! all rows, leaf by leaf. Cost: the nodes and leaves that meet the span, whatever the number of lines: a search line
+//! by line costs a descent for each. Of states the leaves inside the span are not read: their nodes have the sums.
 
 use super::leaf::StoredRow;
 use super::leaves::LeafPin;
@@ -35,6 +35,13 @@ impl<R: StoredRow> LineStore<R> {
             },
         );
         (nodes, leaves)
+    }
+
+    /// All rows with their lines, leaf by leaf: each leaf is read once, where a walk over each line would read it for
+    /// each of its parts. Rows of a line come in order. Returns the number of nodes and leaves that were looked at.
+    pub fn each_row(&self, mut each: impl FnMut(u32, R)) -> (u32, u32) {
+        self.leaves.iter().for_each(|leaf| leaf.each_row(&mut each));
+        (0, self.leaves.len() as u32)
     }
 
     /// The rows of a leaf that meet a span and are not lifted.

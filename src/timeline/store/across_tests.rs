@@ -60,6 +60,9 @@ fn sorted<R: StoredRow + Debug>(mut rows: Vec<(u32, R)>) -> Vec<String> {
 
 fn check<R: StoredRow + Debug + PartialEq>(random: &mut Random, store: &LineStore<R>, rows: &[Vec<R>]) {
     assert_eq!(store.check(|_| None), Ok(()));
+    let mut by_line = vec![Vec::new(); rows.len()];
+    store.each_row(|line, row| by_line[line as usize].push(row));
+    assert_eq!(by_line, rows);
     let end = rows.iter().flatten().map(|row| row.span().end.ns()).max().unwrap_or(0);
     let all = || (0..).zip(rows).flat_map(|(line, own)| own.iter().map(move |row| (line, *row)));
     for _ in 0..12 {

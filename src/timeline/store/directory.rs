@@ -6,6 +6,7 @@
 use super::part_value::{PartValue, PartValues};
 use crate::base::bit_table::BitTable;
 use crate::base::heap::HeapSize;
+use crate::base::packed::packed;
 use crate::base::time::Timestamp;
 use std::ops::Range;
 
@@ -39,6 +40,8 @@ const FIRST: usize = 2;
 const BEFORE: usize = 3;
 const VALUES: usize = 4;
 const COLUMNS: usize = 5;
+
+packed! { LineDirectory { parts, lines, rows } }
 
 /// Where the rows of all lines are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +99,24 @@ impl LineDirectory {
     pub fn seal(&mut self) {
         self.parts.seal();
         self.lines.seal();
+    }
+
+    /// True where each number is one that it can be: in a file they may be anything. Each part has rows, which follow
+    /// those of the part before, and each line has the parts behind those of the line before.
+    pub fn is_whole(&self) -> bool {
+        let firsts = || (0..self.lines.len()).map(|line| self.lines.get(line, 0));
+        let ends = (firsts().next().unwrap_or(0), firsts().next_back().unwrap_or(0));
+        let mut before = 0..=0;
+        let mut follows = |rows: u64| {
+            let next = rows.saturating_add(1)..=rows.saturating_add(u16::MAX.into());
+            std::mem::replace(&mut before, next).contains(&rows)
+        };
+        let is_part = |[_, leaf, first, before, values]: [u64; COLUMNS]| {
+            let in_leaf = leaf <= u32::MAX.into() && first <= u16::MAX.into();
+            in_leaf && follows(before) && PartValue::of_number(values).is_some()
+        };
+        let is_right = (0..self.len()).map(|part| self.parts.row(part)).all(is_part) && follows(self.rows);
+        is_right && firsts().is_sorted() && ends == (0, self.len() as u64)
     }
 
     /// Number of lines.

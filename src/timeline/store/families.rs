@@ -5,33 +5,38 @@ use super::leaves::Leaves;
 use super::marks::MarkStore;
 use super::parts::LineStore;
 use super::pool::LeafPool;
+use super::sums::StateSums;
+use super::whole::StoreError;
 use crate::base::ctx::Ctx;
 use crate::base::heap::{HeapSize, MemoryPart, PartSizes};
+use crate::base::lazy::Lazy;
 use crate::base::{budget, memory};
 use crate::timeline::questions::Family;
 use crate::timeline::{Call, CpuRun, DiskRequest, PageFault, Segment, Service, StackSample};
 use std::sync::Arc;
 
-/// The sealed rows of a timeline.
+/// The sealed rows of a timeline; those of a family in a file are opened by the first question about them.
 #[derive(Clone, Debug, Default)]
 pub struct RowStores {
     /// By thread.
-    pub segments: LineStore<Segment>,
+    pub segments: Lazy<LineStore<Segment>>,
+    /// Of the segments, where they are those of a history file as they were written.
+    pub sums: Lazy<StateSums>,
     /// By thread.
-    pub calls: LineStore<Call>,
+    pub calls: Lazy<LineStore<Call>>,
     /// By thread.
-    pub samples: LineStore<StackSample>,
+    pub samples: Lazy<LineStore<StackSample>>,
     /// By position of the CPU.
-    pub runs: LineStore<CpuRun>,
+    pub runs: Lazy<LineStore<CpuRun>>,
     /// All in line 0.
-    pub requests: LineStore<DiskRequest>,
+    pub requests: Lazy<LineStore<DiskRequest>>,
     /// By thread.
-    pub services: LineStore<Service>,
+    pub services: Lazy<LineStore<Service>>,
     /// By thread; `None` where page faults were not recorded.
-    pub page_faults: Option<LineStore<PageFault>>,
-    pub counters: Vec<CounterStore>,
+    pub page_faults: Lazy<Option<LineStore<PageFault>>>,
+    pub counters: Lazy<Vec<CounterStore>>,
     /// Of all tasks.
-    pub marks: MarkStore,
+    pub marks: Lazy<MarkStore>,
     /// For the leaves that memory has no room for, and for those of rows that are derived.
     pub pool: Option<Arc<LeafPool>>,
 }
@@ -85,15 +90,15 @@ impl RowStores {
     }
 
     fn move_to(&mut self, pool: &Arc<LeafPool>) {
-        self.segments.move_to(pool);
-        self.calls.move_to(pool);
-        self.samples.move_to(pool);
-        self.runs.move_to(pool);
-        self.requests.move_to(pool);
-        self.services.move_to(pool);
-        self.page_faults.iter_mut().for_each(|faults| faults.move_to(pool));
-        self.counters.iter_mut().for_each(|counter| counter.values.move_to(pool));
-        self.marks.move_to(pool);
+        self.segments.change(|rows| rows.move_to(pool));
+        self.calls.change(|rows| rows.move_to(pool));
+        self.samples.change(|rows| rows.move_to(pool));
+        self.runs.change(|rows| rows.move_to(pool));
+        self.requests.change(|rows| rows.move_to(pool));
+        self.services.change(|rows| rows.move_to(pool));
+        self.page_faults.change(|faults| faults.iter_mut().for_each(|rows| rows.move_to(pool)));
+        self.counters.change(|all| all.iter_mut().for_each(|counter| counter.values.move_to(pool)));
+        self.marks.change(|marks| marks.move_to(pool));
     }
 }
 
@@ -111,15 +116,20 @@ impl RowStores {
         ];
         checks.extend(self.page_faults.iter().map(|faults| (Family::Faults, faults.check(&tid))));
         checks.extend(self.counters.iter().map(|counter| (Family::Counters, counter.values.check(&tid))));
-        checks.into_iter().find_map(|(family, of)| Some(format!("the store of {}: {}", family.name(), of.err()?)))
+        let broken = |(family, of): (Family, Result<(), StoreError>)| {
+            Some(format!("the store of {}: {}", family.name(), of.err()?))
+        };
+        let is_summed = *self.sums == StateSums::default() || *self.sums == StateSums::of(&self.segments);
+        let sums = || (!is_summed).then(|| "the sums of segments are not those of the rows".to_owned());
+        checks.into_iter().find_map(broken).or_else(sums)
     }
 
     /// What each family holds on the heap.
     pub fn hold(&self, sizes: &PartSizes) {
-        let counters = self.counters.iter().map(|counter| counter.values.heap_bytes());
-        let faults = self.page_faults.as_ref().map_or(0, HeapSize::heap_bytes);
+        let counters = self.counters.made().into_iter().flatten().map(|counter| counter.values.heap_bytes());
+        let faults = self.page_faults.made().and_then(Option::as_ref).map_or(0, HeapSize::heap_bytes);
         let devices = self.requests.heap_bytes() + self.services.heap_bytes();
-        sizes.hold(MemoryPart::Segments, self.segments.heap_bytes());
+        sizes.hold(MemoryPart::Segments, self.segments.heap_bytes() + self.sums.heap_bytes());
         sizes.hold(MemoryPart::Calls, self.calls.heap_bytes());
         sizes.hold(MemoryPart::Samples, self.samples.heap_bytes());
         sizes.hold(MemoryPart::OtherRows, self.runs.heap_bytes() + devices + faults + counters.sum::<usize>());

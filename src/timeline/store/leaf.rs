@@ -200,6 +200,25 @@ impl Leaf {
         }
     }
 
+    /// All rows with their lines.
+    pub fn each_row<R: StoredRow>(&self, mut each: impl FnMut(u32, R)) {
+        let mut block = RowBlock::<R>::new();
+        for part in 0..self.items() {
+            let (line, first, end) = (self.line_of::<R>(part), self.first_of::<R>(part), self.first_of::<R>(part + 1));
+            for row in (first..end).step_by(BLOCK) {
+                let start = match R::EXTENT {
+                    Extent::Follows if row == first => {
+                        self.end(row).wrapping_add(self.of_part::<R>(2, part).wrapping_neg())
+                    }
+                    extent => self.start(extent, row),
+                };
+                block.clear();
+                self.decode(row, end - row, start, &mut block);
+                block.iter().for_each(|row| each(line, *row));
+            }
+        }
+    }
+
     /// The end of a row.
     #[inline(always)]
     pub fn end(&self, row: usize) -> Timestamp {

@@ -17,6 +17,7 @@
 //! - [`nodes`]: the R-SHT above the leaves
 //! - `across`: questions about many lines at once
 //! - [`pool`]: leaves in memory as far as a budget goes, the others in a file
+//! - [`sums`]: the time of each thread in each state up to some of its parts
 //! - [`rows`]: how the rows of each family become columns
 //! - [`directory`]: the leaves of each line
 //! - [`parts`]: a line as parts of leaves
@@ -53,6 +54,7 @@ pub mod row_builders;
 mod rows;
 mod shape;
 mod slab_parts;
+pub mod sums;
 pub mod values;
 pub mod whole;
 
