@@ -35,7 +35,7 @@ impl SavedKind {
     const fn version(self) -> u16 {
         match self {
             SavedKind::Executions => 9,
-            SavedKind::States => 9,
+            SavedKind::States => 10,
         }
     }
 

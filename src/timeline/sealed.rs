@@ -126,6 +126,11 @@ impl Timeline {
         of_host(true).or_else(|| of_host(false)).map(|at| at as u32)
     }
 
+    /// True where the threads are the ranks of an MPI run and their threads.
+    pub fn is_of_ranks(&self) -> bool {
+        self.tables.of_ranks
+    }
+
     /// A thread; `None` for an id of another recording.
     pub fn thread(&self, id: ThreadId) -> Option<&Thread> {
         self.threads.get(id.index())
@@ -257,6 +262,11 @@ impl Timeline {
     /// True where any system call was recorded.
     pub fn has_calls(&self) -> bool {
         !self.rows.calls.is_empty()
+    }
+
+    /// Number of the threads that have a segment.
+    pub fn lines_with_segments(&self) -> usize {
+        (0..self.threads.len()).filter(|line| !self.rows.segments.line(*line).is_empty()).count()
     }
 
     /// Number of all segments.

@@ -33,6 +33,8 @@ pub struct Tables {
     pub covered: Vec<HostCoverage>,
     /// From the first to the last event.
     pub span: Span,
+    /// The threads are the ranks of an MPI run and their threads: each is called by its name, its calls are regions.
+    pub of_ranks: bool,
     /// Kernel call chains of wake-ups, in order of time.
     pub wake_stacks: Vec<WakeStack>,
     /// What events say of threads besides, in order of time.
