@@ -5,15 +5,15 @@
 //! of a row follow each other, so that a row is in one cache line mostly. A column may have bits reserved: its numbers
 //! can be changed as far as they fit. Its bytes in a file are its blocks and words as they are.
 
-use super::heap::{HeapSize, block};
 use super::pack::{Pack, Unpack};
 use super::packed::Packed;
+use get_size2::GetSize;
 
 /// Rows of a block.
 const ROWS: usize = 128;
 const BITS: usize = u64::BITS as usize;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, GetSize)]
 struct Block<const N: usize> {
     /// The first bit of the first row.
     at: u64,
@@ -23,7 +23,7 @@ struct Block<const N: usize> {
 }
 
 /// See the module.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, GetSize)]
 pub struct BitTable<const N: usize> {
     blocks: Vec<Block<N>>,
     /// The rows of all blocks, and zeros behind them, so that two words can be read at the last number.
@@ -254,12 +254,6 @@ impl<const N: usize> Packed for BitTable<N> {
     }
 }
 
-impl<const N: usize> HeapSize for BitTable<N> {
-    fn heap_bytes(&self) -> usize {
-        block(&self.blocks) + block(&self.words) + block(&self.open)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -303,7 +297,7 @@ mod tests {
         let mut table = BitTable::<2>::default();
         (0..12_800).for_each(|row| table.push([1 << 50, 900 + row / 128]));
         table.seal();
-        assert!(table.heap_bytes() < 100 * 100, "{}", table.heap_bytes());
+        assert!(table.get_heap_size() < 100 * 100, "{}", table.get_heap_size());
         assert_eq!(table.row(12_799), [1 << 50, 999]);
     }
 }

@@ -49,18 +49,9 @@ const EXECUTION: u64 = 320;
 const SMALL_EXECUTION: u64 = 64;
 /// Bytes of blocks that were freed and are too small for others, where little is held.
 const PIECES: u64 = 3 << 20;
-/// Bytes of an execution that is not compared with others, without its contributions.
+/// Bytes of an execution that is not compared with others, without its contributions: its path, times and metrics, as
+/// above, and the names of its threads.
 const HELD_UP: u64 = 160;
-/// Bytes of a contribution of a thread to an execution.
-const CONTRIBUTION: u64 = 32;
-/// Bytes of an operation: itself, its message, and the grammar of its sequence.
-const OPERATION: u64 = 40;
-/// Bytes of an operation in a short list, with what is mined of it at least: 7 million in 1,800 threads took 35.
-const SHORT_OPERATION: u64 = 32;
-/// Bytes of a thread with operations: its names, and the heads of its lists.
-const STREAM: u64 = 320;
-/// Bytes of a stack beside operations.
-const STACK: u64 = 24;
 
 impl ResultsOf {
     fn bytes(self) -> u64 {
@@ -72,17 +63,9 @@ impl ResultsOf {
             ResultsOf::Paths(executions) => of(HELD_UP, executions),
             // One list, which is a large block.
             ResultsOf::HeldUp { executions, .. } if LARGE_BLOCKS.are_bounded() => of(HELD_UP, executions),
-            ResultsOf::HeldUp { executions, contributions } => {
-                of(HELD_UP, executions).saturating_add(of(CONTRIBUTION, contributions))
-            }
-            // Lists of each thread and pattern, of which the long ones are large blocks.
-            ResultsOf::Operations { executions, threads, in_short_lists, .. } if LARGE_BLOCKS.are_bounded() => {
-                let lists = of(SHORT_OPERATION, in_short_lists).saturating_add(of(STREAM, threads));
-                lists.saturating_add(of(HELD_UP, executions))
-            }
-            ResultsOf::Operations { executions, operations, stacks, .. } => {
-                let lists = of(OPERATION, operations).saturating_add(of(STACK, stacks));
-                lists.saturating_add(of(HELD_UP, executions))
+            ResultsOf::HeldUp { executions, contributions: bytes }
+            | ResultsOf::Operations { executions, lists: bytes, .. } => {
+                of(HELD_UP, executions).saturating_add(bytes as u64)
             }
         }
     }
@@ -272,9 +255,8 @@ mod tests {
         }
     }
 
-    /// Operations with samples of stacks.
-    fn operations(operations: usize, stacks: usize) -> ResultsOf {
-        ResultsOf::Operations { executions: 0, threads: 0, operations, in_short_lists: 0, stacks }
+    fn operations(operations: usize, lists: usize) -> ResultsOf {
+        ResultsOf::Operations { executions: 0, operations, lists }
     }
 
     #[test]
@@ -301,7 +283,7 @@ mod tests {
         ] {
             assert!(check_results(Limit::Free(u64::MAX >> 1), u64::MAX, 0, of, 2).is_err());
         }
-        let (executions, contributions) = (96 << 10, 96 << 13);
+        let (executions, contributions) = (96 << 10, 24 << 20);
         let held_up = ResultsOf::HeldUp { executions, contributions };
         // 15 and 24 MiB of results.
         assert_eq!(check_results(Limit::Asked(256 << 20), 70 << 20, 0, held_up, 2), Ok(147 << 20));
@@ -315,7 +297,7 @@ mod tests {
         }
         let MemoryError::Results { needed, .. } = error else { panic!("{error}") };
         assert!(paths(needed >> 20).is_ok(), "{needed}");
-        let error = check_results(Limit::Asked(80 << 20), 70 << 20, 0, operations(96 << 13, 96 << 10), 2)
+        let error = check_results(Limit::Asked(80 << 20), 70 << 20, 0, operations(96 << 13, 33_816_576), 2)
             .unwrap_err()
             .to_string();
         for part in

@@ -3,8 +3,10 @@
 //! [`Bytes`] walks whole bytes (headers, index files, archives); [`bits`] reads 1 to 64 bits at any bit offset, in
 //! both byte orders, in one unaligned load of 8 bytes wherever the data has 8 bytes left.
 
+use get_size2::GetSize;
+
 /// The order of the bytes of a number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, GetSize)]
 pub enum ByteOrder {
     /// Least significant byte first.
     #[default]

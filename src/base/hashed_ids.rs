@@ -5,15 +5,22 @@
 //! of the content, a comparison with an equal one, eight bytes for each entry.
 
 use foldhash::fast::RandomState;
+use get_size2::GetSize;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use std::hash::{BuildHasher, Hash};
 
 /// The index of a table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, GetSize)]
 pub struct HashedIds<I> {
+    #[get_size(size_fn = block)]
     ids: HashTable<(u32, I)>,
+    #[get_size(ignore)]
     hasher: RandomState,
+}
+
+fn block<I>(ids: &HashTable<(u32, I)>) -> usize {
+    ids.allocation_size()
 }
 
 impl<I> Default for HashedIds<I> {
@@ -47,11 +54,6 @@ impl<I: Copy> HashedIds<I> {
         let half = self.half(content);
         self.ids.find(spread(half), |(of, id)| *of == half && is(*id)).map(|(_, id)| *id)
     }
-
-    /// Bytes of its memory.
-    pub fn bytes(&self) -> usize {
-        self.ids.allocation_size()
-    }
 }
 
 #[cfg(test)]
@@ -72,6 +74,6 @@ mod tests {
         }
         assert_eq!(ids.find("4999", |id| texts[id] == "4999"), Some(4999));
         assert_eq!(ids.find("5000", |id| texts[id] == "5000"), None);
-        assert!(ids.bytes() >= 8 * texts.len());
+        assert!(ids.get_heap_size() >= 8 * texts.len());
     }
 }

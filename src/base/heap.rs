@@ -1,25 +1,21 @@
 //! Bytes on the heap by part of the program, for `--timings`.
 //!
 //! In: structures at the moment at which a part is largest. Out: the most bytes that each part held. Sizes are those of
-//! the blocks that vectors have reserved, used or not; what the allocator adds to a block is not counted. Cost: a walk
-//! over the structures, once for each stage.
+//! the blocks that vectors have reserved, used or not; what the allocator adds to a block is not counted, and what
+//! several own counts once. They are derived (`GetSize`) of the types; a field that is small, or counted elsewhere, is
+//! ignored where it is declared. Cost: a walk over the structures, once for each stage.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Blocks of the heap that belong to a value.
-pub trait HeapSize {
-    /// Their bytes.
-    fn heap_bytes(&self) -> usize;
-}
 
 /// The block of a vector, without what its elements own.
 pub fn block<T>(list: &Vec<T>) -> usize {
     list.capacity() * size_of::<T>()
 }
 
-/// The block of a vector, and what its elements own.
-pub fn with_elements<T: HeapSize>(list: &Vec<T>) -> usize {
-    block(list) + list.iter().map(HeapSize::heap_bytes).sum::<usize>()
+/// The block of a table whose entries own none: a walk over them would cost more than it finds.
+pub fn table<K, V, S>(of: &HashMap<K, V, S>) -> usize {
+    of.capacity() * size_of::<(K, V)>()
 }
 
 /// A part of the program that holds memory in proportion to its input.

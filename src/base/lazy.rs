@@ -3,7 +3,7 @@
 //! In: a way to make the value, which cannot fail: where it may, it ends the work and gives an empty one. Out: the
 //! value. Cost: a comparison each time that it is asked for.
 
-use super::heap::HeapSize;
+use get_size2::{GetSize, GetSizeTracker};
 use std::fmt::{self, Debug, Formatter};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -77,9 +77,12 @@ impl<T: Debug> Debug for Lazy<T> {
     }
 }
 
-impl<T: HeapSize> HeapSize for Lazy<T> {
-    fn heap_bytes(&self) -> usize {
-        self.made().map_or(0, HeapSize::heap_bytes)
+impl<T: GetSize> GetSize for Lazy<T> {
+    fn get_heap_size_with_tracker<C: GetSizeTracker>(&self, tracker: C) -> (usize, C) {
+        match self.made() {
+            Some(value) => value.get_heap_size_with_tracker(tracker),
+            None => (0, tracker),
+        }
     }
 }
 

@@ -16,21 +16,17 @@ pub enum ResultsOf {
     HeldUp {
         /// How many.
         executions: usize,
-        /// By execution, context and thread.
+        /// Bytes of what threads contributed, by execution, context and thread.
         contributions: usize,
     },
     /// The operations of all threads, and executions with the threads that delayed them.
     Operations {
         /// Executions, at least this many.
         executions: usize,
-        /// Threads with operations.
-        threads: usize,
         /// At most this many.
         operations: usize,
-        /// Those of threads with few of them, whose lists are no large blocks.
-        in_short_lists: usize,
-        /// Samples of stacks.
-        stacks: usize,
+        /// Bytes of their lists, with what is mined of them; without those that go to a file.
+        lists: usize,
     },
 }
 

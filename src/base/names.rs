@@ -7,8 +7,8 @@
 //! function, shown as `flush?`.
 
 use super::hashed_ids::HashedIds;
-use super::heap::{HeapSize, block};
 use super::text::with_copy;
+use get_size2::GetSize;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -48,6 +48,8 @@ macro_rules! handle {
                 $name(raw)
             }
         }
+        // It owns no block.
+        impl get_size2::GetSize for $name {}
         impl $crate::base::packed::Packed for $name {
             fn pack(&self, pack: &mut $crate::base::pack::Pack) {
                 pack.number(self.0.into());
@@ -78,14 +80,8 @@ pub fn fold_digits(name: &str) -> String {
     folded
 }
 
-impl HeapSize for Names {
-    fn heap_bytes(&self) -> usize {
-        block(&self.texts) + self.texts.iter().map(|text| text.len()).sum::<usize>() + self.ids.bytes()
-    }
-}
-
 /// Each distinct text once.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, GetSize)]
 pub struct Names {
     texts: Vec<Box<str>>,
     ids: HashedIds<NameId>,

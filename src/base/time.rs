@@ -4,6 +4,7 @@
 //! [`exact_ns`] is what whyslow computes with (128-bit integers, rounded down); [`canonical_ns`] repeats babeltrace2's
 //! arithmetic in double precision and serves `dump --canonical` alone (docs/CANONICAL.md).
 
+use get_size2::GetSize;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -16,7 +17,7 @@ pub type Ns = i64;
 /// The difference of two moments is a duration ([`Ns`]); a moment and a duration make a moment; two moments do not add
 /// up. The operators overflow as those of integers do: times that a trace can choose go through [`Timestamp::since`],
 /// [`Timestamp::saturating_add`] and [`Timestamp::saturating_sub`]. In JSON and in files a moment is its number.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, GetSize)]
 #[serde(transparent)]
 pub struct Timestamp(i64);
 
@@ -147,7 +148,7 @@ impl fmt::Debug for Timestamp {
 }
 
 /// A half-open interval `[start, end)` of time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, GetSize)]
 pub struct Span {
     /// First nanosecond inside.
     pub start: Timestamp,

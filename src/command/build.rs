@@ -79,9 +79,7 @@ impl BuildOptions {
     ) -> anyhow::Result<Outcome> {
         let NewHistoryFile { writer, notices } = console.with_progress(|work| match session {
             Session::Traces(mut traces) => traces.keep(tasks, places, work),
-            Session::Run(run) => {
-                anyhow::bail!("{}: an OTF2 archive has no state history; leave out --history", run.title())
-            }
+            Session::Run(run) => run.keep(tasks, work),
             Session::Databases(databases) => databases.refuse("build --history"),
         })?;
         console.stage("analyse");

@@ -7,7 +7,7 @@ use crate::base::time::Span;
 use crate::explain::history::{self, rows};
 use crate::model::history::{HistoryInterval, HistoryRow, HistoryValue};
 use crate::options::InputOptions;
-use crate::session::{Session, Traces, UsageError};
+use crate::session::{RecordedHistory, Session, UsageError};
 use crate::timeline::history::StateHistory;
 use crate::timeline::history::lines::{Longest, Time};
 use crate::view::overview::OverviewAnswer;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 #[derive(Args, Debug)]
 pub struct QueryOptions {
-    /// A path or a pattern: threads/*/state, threads/123/syscall, cpus/0/thread
+    /// A path or a pattern: threads/*/state, threads/123/syscall, cpus/0/thread; of MPI runs threads/rank 3/region
     #[arg(long, value_name = "PATH", required_unless_present = "overview")]
     attribute: Option<String>,
     /// The recording at a glance: CPU use, runnable threads, waits for disk and network in --points cells (default: 60)
@@ -50,23 +50,17 @@ impl Question for QueryOptions {
         &self.input
     }
 
-    fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
-        let mut traces = match session {
-            Session::Traces(traces) => traces,
-            Session::Run(run) => {
-                anyhow::bail!("{}: an OTF2 archive has no scheduler events; see `whyslow anomalies`", run.title())
-            }
-            Session::Databases(databases) => return databases.refuse("query"),
-        };
-        if self.overview {
-            return self.overview(&mut traces, console);
-        }
-        let attribute = self.attribute.as_deref().unwrap_or_default();
-        let (history, notices) = console.with_progress(|work| traces.history(work))?;
+    fn run(&self, mut session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+        let recorded = console.with_progress(|work| session.history(work))?;
         console.stage("build");
         if self.input.check {
-            sound(history.timeline().check())?;
+            sound(recorded.history.timeline().check())?;
         }
+        if self.overview {
+            return self.overview(recorded, console);
+        }
+        let RecordedHistory { history, notices, .. } = recorded;
+        let attribute = self.attribute.as_deref().unwrap_or_default();
         let time = self.time(history.window())?;
         let lines = console.with_progress(|ctx| Ok(history.lines_in(attribute, &time, ctx)?))?;
         console.stage("query");
@@ -121,9 +115,7 @@ impl QueryOptions {
     }
 
     /// The averages over cells of the range.
-    fn overview(&self, traces: &mut Traces, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
-        let recorded = console.with_progress(|work| traces.recorded_history(work))?;
-        console.stage("build");
+    fn overview(&self, recorded: RecordedHistory, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let window = recorded.history.window();
         let span = self.span(window)?;
         let cells = self.points.unwrap_or(CELLS) as usize;

@@ -1,6 +1,7 @@
 //! Hosts: the machine on which a trace was recorded, and the version of its kernel as far as records depend on it.
 
 use super::prev_state::Generation;
+use get_size2::GetSize;
 
 crate::base::names::handle! {
     /// A host (one kernel). All traces with equal host name and clock uuid share one.
@@ -8,7 +9,7 @@ crate::base::names::handle! {
 }
 
 /// The origin of a trace, known before its events.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, GetSize)]
 pub struct TraceOrigin {
     pub host: HostId,
     /// Its contexts name the thread that runs on the CPU (else it is a user-space trace).

@@ -2,12 +2,13 @@
 //! timeline's table in a timeline.
 
 use crate::base::names::NameId;
+use get_size2::GetSize;
 
 /// Size of a mapping of a file's code of which only the begin was recorded.
 pub const CODE: u64 = u64::MAX;
 
 /// Something that changes which files a process has mapped.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, GetSize)]
 pub enum ImageChange<N = NameId> {
     /// The process begins again with this executable (as given to exec).
     Exec {

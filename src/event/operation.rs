@@ -95,8 +95,18 @@ pub struct Sequence {
     pub thread: Option<ThreadIdentity>,
     /// In order.
     pub operations: Vec<Operation>,
+    /// The innermost region over time, where that was asked for: from the first record of the stream to its last.
+    pub regions: Vec<RegionChange>,
     /// Recorded call stacks; sorted, disjoint.
     pub stacks: Vec<StackSpan>,
+}
+
+/// From a moment on, on the stream's own clock, another region is the innermost one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegionChange {
+    pub time: Timestamp,
+    /// Until the next change; `None` outside all regions.
+    pub region: Option<NameId>,
 }
 
 /// A parameter of an operation.

@@ -1,5 +1,7 @@
 //! The meaning of `prev_state` of a switch: its bits changed with Linux 4.14 (ALGORITHMS.md 3.3).
 
+use get_size2::GetSize;
+
 /// The next state of a thread that leaves the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrevState {
@@ -23,7 +25,7 @@ pub enum StoppedBy {
 }
 
 /// The meaning of the bits, by kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, GetSize)]
 pub enum Generation {
     /// Before 4.14.
     Old,

@@ -5,9 +5,10 @@
 
 use super::host::HostId;
 use crate::base::time::Timestamp;
+use get_size2::GetSize;
 
 /// The priority of a thread as the kernel orders threads: a smaller one runs first. One byte: that of the kernel and 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, GetSize)]
 pub struct Priority(u8);
 
 impl Priority {
@@ -69,7 +70,7 @@ impl Priority {
 }
 
 /// Work of the kernel on behalf of the running thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, GetSize)]
 pub enum KernelWork {
     /// Direct reclaim of memory: too little was free.
     Reclaim,
@@ -94,7 +95,7 @@ impl KernelWork {
 }
 
 /// What an event says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, GetSize)]
 pub enum RemarkKind {
     /// The thread has this priority from now on.
     Priority(Priority),
@@ -118,7 +119,7 @@ pub enum RemarkKind {
 }
 
 /// A remark on a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, GetSize)]
 pub struct Remark {
     pub time: Timestamp,
     pub host: HostId,

@@ -4,9 +4,9 @@
 //! integer; interning costs a hash of the addresses, which are kept once: the table of ids finds them.
 
 use crate::base::hashed_ids::HashedIds;
-use crate::base::heap::{HeapSize, block};
 pub use crate::base::named_frames::{FRAME_FILE, name_of, named, renamed};
 use crate::base::names::NameId;
+use get_size2::GetSize;
 
 crate::base::names::handle! {
     /// A raw stack: addresses, innermost first, interned by content.
@@ -78,7 +78,7 @@ impl std::fmt::Debug for OptionalWeight {
 }
 
 /// Raw stacks, each distinct sequence once.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, GetSize)]
 pub struct RawStacks {
     /// By stack: where its addresses end.
     ends: Vec<u32>,
@@ -116,12 +116,6 @@ impl RawStacks {
     /// True when none was recorded.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
-    }
-}
-
-impl HeapSize for RawStacks {
-    fn heap_bytes(&self) -> usize {
-        block(&self.ends) + block(&self.addresses) + self.ids.bytes()
     }
 }
 

@@ -45,7 +45,7 @@ use crate::analysis::remarks::Remarks;
 use crate::analysis::stack_tables::{LazyStackTables, StackTables};
 use crate::analysis::thread_names::ThreadNames;
 use crate::base::ctx::{Cancelled, Ctx};
-use crate::base::heap::{HeapSize, MemoryPart};
+use crate::base::heap::MemoryPart;
 use crate::base::memory_error::ResultsOf;
 use crate::base::notice::{Notice, Notices};
 use crate::model::Model;
@@ -55,7 +55,8 @@ use crate::timeline::Timeline;
 use assembly::Assembly;
 use columns::MetricColumns;
 use contexts::Dictionary;
-use contribution::Contributions;
+use contribution::{Contribution, Contributions};
+use get_size2::GetSize;
 use paths::{ExplainedExecutions, Holders};
 use std::sync::Arc;
 use threads::ModelThreads;
@@ -150,6 +151,7 @@ fn build_model(
     let explained = paths::explain(&found, &request.timelines, &sources, counter, holders, ctx)?;
     let ExplainedExecutions { outline, hops, contributions, chunks } = explained;
     if holders == Holders::Wanted {
+        let contributions = contributions * size_of::<Contribution>();
         timeline.make_room(ResultsOf::HeldUp { executions: found.len(), contributions }, ctx)?;
     }
 
@@ -186,7 +188,7 @@ fn build_model(
     }
     ctx.cancel.check()?;
     let (model, contributions) = assembly.finish();
-    ctx.progress.parts.hold(MemoryPart::Results, model.executions.heap_bytes());
+    ctx.progress.parts.hold(MemoryPart::Results, model.executions.get_heap_size());
     Ok((model, contributions))
 }
 

@@ -38,7 +38,11 @@ pub fn overview(
         let own = history.attributes().matching(pattern);
         if own.is_empty() { history.attributes().matching(&format!("hosts/*/{pattern}")) } else { own }
     };
-    let cpus = find("cpus/*/thread").len();
+    // No CPU of a run is known: each rank or thread, which may compute all the time, counts as one.
+    let cpus = match history.timeline().is_of_ranks() {
+        true => history.timeline().lines_with_segments(),
+        false => find("cpus/*/thread").len(),
+    };
     let kinds = StateCodes::new();
     let borders: Vec<Span> = (0..cells).map(|at| Span::new(cut(span, cells, at), cut(span, cells, at + 1))).collect();
     let mut all = vec![OverviewCell::default(); cells];

@@ -16,7 +16,7 @@ use crate::analysis::outline::{Outline, OutlineId, OutlineStep};
 use crate::analysis::stacks::{Stack, StackTable, stack_of_sample};
 use crate::analysis::thread_names::ThreadNames;
 use crate::base::ctx::{Cancelled, Ctx, Progress};
-use crate::base::heap::{HeapSize, MemoryPart};
+use crate::base::heap::MemoryPart;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
@@ -36,6 +36,7 @@ use crate::symbols::images::Spaces;
 use crate::symbols::{ProcessStack, unnamed};
 use crate::timeline::questions::Asker;
 use crate::timeline::{StackSample, ThreadId, Timeline};
+use get_size2::GetSize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The command counts as what was recorded from this share of all samples on; below it only set the time, like `sleep`.
@@ -170,7 +171,7 @@ pub fn build(
     fill(&mut model, timeline, &leaders, &ids, taken, ctx)?;
     let whose = whose(&model, &selection, request.task.program.as_deref());
     model.profile = Some(Profile { event: event_name(&event), other_events, whose, left_out });
-    ctx.progress.parts.hold(MemoryPart::Results, model.executions.heap_bytes());
+    ctx.progress.parts.hold(MemoryPart::Results, model.executions.get_heap_size());
     Ok(Some(model))
 }
 

@@ -5,6 +5,7 @@
 
 use crate::base::cursor::ByteOrder;
 use crate::base::time::Timestamp;
+use get_size2::GetSize;
 use std::sync::Arc;
 
 crate::base::names::handle! {
@@ -15,7 +16,7 @@ crate::base::names::handle! {
 }
 
 /// The structure of an event that a field is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, GetSize)]
 pub enum Scope {
     /// The context all events of the stream class have.
     CommonContext,
@@ -27,7 +28,7 @@ pub enum Scope {
 
 /// A path to a field: member names through structures, option names through variants
 /// (`network_header`, `ipv4`, `transport_header`, `tcp`, `seq`).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, GetSize)]
 pub struct FieldPath {
     /// The structure in which the path begins.
     pub scope: Scope,
@@ -49,7 +50,7 @@ impl FieldPath {
 
 /// The fields wanted of each class: `wanted[class]` is `None` where no record of the class is wanted (they are skipped
 /// and never returned), otherwise the paths (possibly none) of the values to decode.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, GetSize)]
 pub struct Projection {
     /// By [`ClassId`]; classes beyond the end are not wanted.
     pub wanted: Vec<Option<Vec<FieldPath>>>,

@@ -6,10 +6,11 @@
 use super::record::ClassId;
 use crate::base::cursor::ByteOrder;
 use crate::base::time::Timestamp;
+use get_size2::GetSize;
 use std::borrow::Cow;
 
 /// A record class (CTF: an event class of one stream class).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, GetSize)]
 pub struct Class {
     /// Event name; empty when it has none.
     pub name: String,
@@ -30,7 +31,7 @@ impl Class {
 }
 
 /// The properties of a packet that are known before its events are read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, GetSize)]
 pub struct Packet {
     /// First and last time stamp on the common time line; `None` where not recorded.
     pub begin: Option<Timestamp>,
@@ -41,7 +42,7 @@ pub struct Packet {
 }
 
 /// A stream: its packets in order, over all files that continue it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, GetSize)]
 pub struct Stream {
     /// Path of its (first) file, relative to the trace; where a file holds several streams, its number behind it.
     pub name: String,
@@ -77,7 +78,7 @@ pub struct SimpleField<'t> {
 }
 
 /// Events that the tracer lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, GetSize)]
 pub struct Loss {
     /// Between this moment ...
     pub from: Timestamp,

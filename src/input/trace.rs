@@ -18,9 +18,9 @@ use super::tracepoint::reader::TracepointReader;
 use super::tracepoint::{Storage, TracepointTrace};
 use super::translated::{TranslatedStorage, TranslatedTrace};
 use crate::base::ctx::{Cancelled, Ctx};
-use crate::base::heap::HeapSize;
 use crate::base::notice::Notices;
 use foldhash::HashSet;
+use get_size2::GetSize;
 use std::ops::{Deref, DerefMut, Range};
 use std::path::Path;
 
@@ -177,12 +177,12 @@ impl Trace {
 }
 
 /// A compiled projection of one trace, or everything of it, for writers.
-#[derive(Debug)]
+#[derive(Debug, GetSize)]
 pub enum Plan {
     /// Of a CTF trace.
     Ctf(CtfPlan),
     /// Of a recording of the kernel's tracepoints.
-    Tracepoints(TracepointPlan),
+    Tracepoints(#[get_size(ignore)] TracepointPlan),
 }
 
 /// Reads a run of packets of one stream.
@@ -213,16 +213,6 @@ macro_rules! each_reader {
     };
 }
 pub(crate) use each_reader;
-
-impl HeapSize for Plan {
-    fn heap_bytes(&self) -> usize {
-        match self {
-            Plan::Ctf(plan) => plan.heap_bytes(),
-            // Declared formats are few.
-            Plan::Tracepoints(_) => 0,
-        }
-    }
-}
 
 impl Plan {
     /// The nodes of a plan that shows everything.

@@ -7,13 +7,13 @@
 //! the chunk.
 
 use super::packets::{ListId, Packets, Route};
-use crate::base::heap::{HeapSize, block};
 use crate::event::host::HostId;
 use crate::reading::batch::NetworkPacket;
 use crate::timeline::Waker;
+use get_size2::GetSize;
 
 /// What became of a send in its chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, GetSize)]
 pub(super) enum SendFate {
     /// It waits for its receive.
     Waits,
@@ -23,14 +23,14 @@ pub(super) enum SendFate {
 }
 
 /// A send of a chunk. Its thread is the worker's.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, GetSize)]
 pub(super) struct ChunkSend {
     pub sender: Waker,
     pub fate: SendFate,
 }
 
 /// The packets of a chunk, as a worker has matched them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, GetSize)]
 pub(super) struct PacketPairs {
     /// By number of the send.
     pub sends: Vec<ChunkSend>,
@@ -47,12 +47,6 @@ impl PacketPairs {
         self.receives.clear();
         self.is_left.clear();
         self
-    }
-}
-
-impl HeapSize for PacketPairs {
-    fn heap_bytes(&self) -> usize {
-        block(&self.sends) + block(&self.receives) + block(&self.is_left)
     }
 }
 

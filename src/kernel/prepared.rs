@@ -13,7 +13,7 @@ use super::remarks::BatchRemarks;
 use super::slots::{KnownSlots, ThreadSlots};
 use super::thread_state::ThreadState;
 use super::worker_rows::PreparedRows;
-use crate::base::heap::{HeapSize, block};
+use crate::base::heap::block;
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::event::host::HostId;
@@ -21,6 +21,7 @@ use crate::event::kind::{PacketId, TextId, ThreadContextId};
 use crate::event::stack::RawStackId;
 use crate::model::facts::Quality;
 use crate::timeline::{ThreadId, WakeStack, Waker};
+use get_size2::GetSize;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -153,10 +154,16 @@ pub(super) struct CpuPart {
     pub runs: Range<usize>,
 }
 
+/// Without what the states own: they have no rows yet.
+fn of_children(children: &Vec<Child>) -> usize {
+    block(children) + children.len() * size_of::<ThreadState>()
+}
+
 /// What a worker has prepared of a batch, besides the events that it left there.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, GetSize)]
 pub(super) struct Prepared {
     /// By place.
+    #[get_size(size_fn = block)]
     pub due: Vec<DueAt>,
     /// Number of names that the worker's machine had at first, as this one had.
     pub own_names: usize,
@@ -164,14 +171,20 @@ pub(super) struct Prepared {
     pub names: usize,
     pub threads: usize,
     /// By the worker's ids.
+    #[get_size(size_fn = block)]
     pub cpus: Vec<LocalCpu>,
     /// Of CPUs, one at most for each.
+    #[get_size(size_fn = block)]
     pub first_threads: Vec<FirstThread>,
+    #[get_size(size_fn = of_children)]
     pub children: Vec<Child>,
+    #[get_size(size_fn = block)]
     pub thread_parts: Vec<ThreadPart>,
+    #[get_size(size_fn = block)]
     pub cpu_parts: Vec<CpuPart>,
     pub packets: PacketPairs,
     /// By number.
+    #[get_size(size_fn = block)]
     pub requests: Vec<ChunkRequest>,
     /// The rows of all parts.
     pub rows: PreparedRows,
@@ -207,19 +220,5 @@ impl Prepared {
         let packets = self.packets.emptied();
         let (quality, remarks, unrecorded) = (Vec::new(), BatchRemarks::default(), BTreeSet::new());
         Prepared { packets, quality, remarks, unrecorded, start: None, end: None, unsealed: 0, ..self }
-    }
-}
-
-impl HeapSize for Prepared {
-    fn heap_bytes(&self) -> usize {
-        let parts = block(&self.due) + block(&self.cpus) + block(&self.thread_parts) + block(&self.cpu_parts);
-        let children = block(&self.children) + self.children.len() * size_of::<ThreadState>();
-        parts
-            + self.rows.heap_bytes()
-            + block(&self.quality)
-            + self.remarks.heap_bytes()
-            + block(&self.first_threads)
-            + children
-            + self.packets.heap_bytes()
     }
 }

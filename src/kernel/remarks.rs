@@ -7,12 +7,13 @@
 //! priorities that say nothing new, and settles the conditions; so the result does not depend on how the events were
 //! cut. Cost: two comparisons for each switch.
 
-use crate::base::heap::{HeapSize, block};
+use crate::base::heap::table;
 use crate::event::host::{HostId, TraceOrigin};
 use crate::event::kind::{Context, Event, Kind, SoftIrq};
 use crate::event::remark::{Priority, Remark, RemarkKind};
 use crate::reading::batch::Batch;
 use foldhash::HashMap;
+use get_size2::GetSize;
 
 /// Threads whose last priority a worker has.
 const ENTRIES: usize = 1024;
@@ -29,7 +30,7 @@ pub(super) struct LastRemarks {
 }
 
 /// A remark, which counts only under a condition if it has one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, GetSize)]
 pub(super) struct Found {
     pub remark: Remark,
     /// Its CPU served timers when the chunk began.
@@ -37,17 +38,12 @@ pub(super) struct Found {
 }
 
 /// The remarks of a batch.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, GetSize)]
 pub(super) struct BatchRemarks {
     pub found: Vec<Found>,
     /// By host and CPU, of those that began or ended to serve timers: they serve them at the end.
+    #[get_size(size_fn = table)]
     pub serve_timers: HashMap<(HostId, u32), bool>,
-}
-
-impl HeapSize for BatchRemarks {
-    fn heap_bytes(&self) -> usize {
-        block(&self.found)
-    }
 }
 
 /// Find the remarks of a batch, whose events are given in their order.

@@ -14,7 +14,7 @@
 //! bytes are kept of each. Cost: a hash look-up for each step.
 
 use super::sealed_rows::move_first;
-use crate::base::heap::{HeapSize, block};
+use crate::base::heap::table;
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
 use crate::event::kind::RequestStep;
@@ -23,6 +23,7 @@ use crate::timeline::store::builder::LineStoreBuilder;
 use crate::timeline::store::parts::{LineStore, RowPlace};
 use crate::timeline::{DiskRequest, ThreadId};
 use foldhash::HashMap;
+use get_size2::GetSize;
 use std::collections::VecDeque;
 
 /// Rows that stay after an open request: more than most devices complete while they hold one back.
@@ -68,14 +69,14 @@ struct OpenRequest {
 }
 
 /// An open request that none has overtaken yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, GetSize)]
 struct Leader {
     at: u32,
     sector: u64,
 }
 
 /// What becomes of a request; the issue comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, GetSize)]
 enum RequestChange {
     Issued(Timestamp),
     Completed(Timestamp),
@@ -94,7 +95,7 @@ impl RequestChange {
 }
 
 /// A change of a request that is in the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, GetSize)]
 struct StoredChange {
     /// Its position among all requests.
     at: u32,
@@ -123,28 +124,21 @@ impl Default for RequestBounds {
 }
 
 /// All block requests so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, GetSize)]
 pub(super) struct Requests {
+    #[get_size(ignore)]
     pub bounds: RequestBounds,
     /// Number of those in the store.
     stored: u32,
     /// The others, by start. Those that are open have no end.
     rows: Vec<DiskRequest>,
+    #[get_size(size_fn = table)]
     open: HashMap<RequestKey, OpenRequest>,
     /// By device: those that none has overtaken yet, in the order in which they began. Some may have completed.
     leaders: HashMap<(HostId, u32), VecDeque<Leader>>,
     /// Those that are not followed any further, by their positions.
     unended: Vec<u32>,
     late: Vec<StoredChange>,
-}
-
-impl HeapSize for Requests {
-    fn heap_bytes(&self) -> usize {
-        let open = self.open.capacity() * size_of::<(RequestKey, OpenRequest)>();
-        let leaders = self.leaders.capacity() * size_of::<((HostId, u32), VecDeque<Leader>)>();
-        let led: usize = self.leaders.values().map(|of| of.capacity() * size_of::<Leader>()).sum();
-        block(&self.rows) + open + leaders + led + block(&self.unended) + block(&self.late)
-    }
 }
 
 impl Requests {

@@ -20,7 +20,7 @@ use super::sealed_rows::{
     shrink,
 };
 use super::thread_state::{OpenCall, Sched, ThreadState};
-use crate::base::heap::{HeapSize, block};
+use crate::base::heap::block;
 use crate::base::time::Timestamp;
 use crate::kernel::threads::Visit;
 use crate::timeline::store::builder::OpenBytes;
@@ -28,6 +28,7 @@ use crate::timeline::store::parts::RowPlace;
 use crate::timeline::store::pool::LeafPool;
 use crate::timeline::store::row_builders::{OpenSlabs, RowBuilders, SealedSlabs};
 use crate::timeline::{ThreadId, ThreadRows};
+use get_size2::GetSize;
 use std::sync::Arc;
 
 /// Events for each living thread between two slabs.
@@ -145,7 +146,7 @@ impl Machine {
         let is_scheduled = |host: usize| scheduled.get(host) == Some(&true);
         let (mut before, mut after) = (self.slabs.in_threads, self.slabs.in_threads);
         self.threads.visit_changed(|line, state| {
-            let bytes = state.rows.heap_bytes();
+            let bytes = state.rows.get_heap_size();
             before = before + bytes - state.row_bytes;
             after -= state.row_bytes;
             let scheduled = is_scheduled(state.thread.host.index());
@@ -158,7 +159,7 @@ impl Machine {
             if scheduled && state.is_at_rest() {
                 return Visit::Ended;
             }
-            state.row_bytes = state.rows.heap_bytes();
+            state.row_bytes = state.rows.get_heap_size();
             after += state.row_bytes;
             if state.is_sealed() { Visit::Known } else { Visit::Again }
         });
@@ -197,7 +198,7 @@ impl Machine {
     fn bytes_of_others(&self) -> usize {
         let counters: usize = self.out.counters.iter().map(|counter| block(&counter.values)).sum();
         let faults = self.out.page_faults.as_ref().map_or(0, block);
-        self.requests.heap_bytes() + self.services.heap_bytes() + faults + counters
+        self.requests.get_heap_size() + self.services.get_heap_size() + faults + counters
     }
 
     /// True if the next slabs have room beside those that wait to be leaves.

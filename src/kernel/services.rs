@@ -9,12 +9,13 @@
 //! was done moves to the store while the pass runs.
 
 use super::sealed_rows::move_lines;
-use crate::base::heap::{HeapSize, block};
+use crate::base::heap::table;
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
 use crate::timeline::store::builder::LineStoreBuilder;
 use crate::timeline::{Service, ThreadId};
 use foldhash::HashMap;
+use get_size2::GetSize;
 
 /// Work items that wait for a worker.
 const MOST: usize = 1 << 14;
@@ -56,23 +57,19 @@ struct QueuedItem {
 }
 
 /// All work of kernel threads for others.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, GetSize)]
 pub(super) struct Services {
     /// By host and address.
+    #[get_size(size_fn = table)]
     queued: HashMap<(HostId, u64), QueuedItem>,
     /// By kernel thread.
+    #[get_size(size_fn = table)]
     open: HashMap<ThreadId, OpenService>,
     /// Number of losses of each host.
+    #[get_size(size_fn = table)]
     losses: HashMap<HostId, u32>,
     /// By end; those of a thread do not overlap.
     done: Vec<Service>,
-}
-
-impl HeapSize for Services {
-    /// Bytes of what was done: the tables of what is open are small.
-    fn heap_bytes(&self) -> usize {
-        block(&self.done)
-    }
 }
 
 impl Services {

@@ -12,13 +12,13 @@ use super::cpu::{Cpu, CpuId};
 use super::prepared::{CpuPart, ThreadPart, is_sender, sender_number};
 use super::sealed_rows::NEAR;
 use super::thread_state::{Label, OpenCall, ThreadState};
-use crate::base::heap::{HeapSize, block};
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::event::stack::{RawStackId, SampleWeight};
 use crate::timeline::store::builder::RowSource;
 use crate::timeline::store::row_builders::RowBuilders;
 use crate::timeline::{Call, CpuRun, Segment, StackSample, ThreadId, ThreadName, Waker};
+use get_size2::GetSize;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const LEAST: usize = 8;
 
 /// The rows of all parts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, GetSize)]
 pub(super) struct PreparedRows {
     pub segments: Vec<Segment>,
     pub calls: Vec<Call>,
@@ -44,13 +44,6 @@ impl PreparedRows {
         self.names.clear();
         self.runs.clear();
         self
-    }
-}
-
-impl HeapSize for PreparedRows {
-    fn heap_bytes(&self) -> usize {
-        let rows = block(&self.segments) + block(&self.calls) + block(&self.samples) + block(&self.runs);
-        rows + block(&self.names)
     }
 }
 

@@ -6,7 +6,7 @@
 //! other. Invariant: the form depends on the values alone, so equal columns are equal. Cost: `get` is a division and a
 //! comparison; a block that becomes wider is written again, three times at most.
 
-use crate::base::heap::{HeapSize, block};
+use get_size2::GetSize;
 
 /// Marks "no value" in a column.
 pub const ABSENT: i64 = i64::MIN;
@@ -15,14 +15,14 @@ pub const ABSENT: i64 = i64::MIN;
 const BLOCK: usize = 4096;
 
 /// Values by execution; [`ABSENT`] where there is none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, GetSize)]
 pub struct ColumnValues {
     blocks: Vec<Block>,
     len: usize,
 }
 
 /// Consecutive values. The least number of a width is [`ABSENT`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, GetSize)]
 enum Block {
     /// So many equal ones.
     Same(i64, usize),
@@ -168,19 +168,6 @@ impl ColumnValues {
     }
 }
 
-impl HeapSize for ColumnValues {
-    fn heap_bytes(&self) -> usize {
-        let of = |values: &Block| match values {
-            Block::Same(..) => 0,
-            Block::Bytes(list) => block(list),
-            Block::Halves(list) => block(list),
-            Block::Words(list) => block(list),
-            Block::Doubles(list) => block(list),
-        };
-        block(&self.blocks) + self.blocks.iter().map(of).sum::<usize>()
-    }
-}
-
 impl FromIterator<i64> for ColumnValues {
     fn from_iter<I: IntoIterator<Item = i64>>(values: I) -> Self {
         let mut column = ColumnValues::default();
@@ -225,7 +212,7 @@ mod tests {
 
     #[test]
     fn column_values_take_as_many_bytes_as_they_need() {
-        let bytes = |values: &mut dyn Iterator<Item = i64>| values.collect::<ColumnValues>().heap_bytes();
+        let bytes = |values: &mut dyn Iterator<Item = i64>| values.collect::<ColumnValues>().get_heap_size();
         let blocks = size_of::<Block>() * 4;
         assert!(bytes(&mut std::iter::repeat_n(7, BLOCK)) <= blocks);
         assert!(bytes(&mut (0..BLOCK as i64).map(|i| i % 100)) <= BLOCK + blocks);

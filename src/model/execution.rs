@@ -3,10 +3,10 @@
 use super::context::{ContextId, Contexts};
 use super::ids::{ThreadInfoId, TraceId};
 use super::metric::{Column, Metric};
-use crate::base::heap::{HeapSize, block};
 use crate::base::pack::{Pack, Unpack};
 use crate::base::spans::{SpanStore, StoredSpan};
 use crate::base::time::{Ns, Span, Timestamp};
+use get_size2::GetSize;
 use std::sync::OnceLock;
 
 crate::base::names::handle! {
@@ -24,7 +24,7 @@ pub struct ContextTime {
 ///
 /// Packed: the number of the times, then each context as its distance from the one before, and its nanoseconds. That
 /// is 4 to 6 bytes for a time.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, GetSize)]
 pub struct Sparse {
     /// Where each list begins.
     starts: Vec<usize>,
@@ -145,7 +145,7 @@ impl<'a> InclusiveTimes<'a> {
 }
 
 /// All executions of one task.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, GetSize)]
 pub struct Executions {
     /// First event.
     pub start: Vec<Timestamp>,
@@ -163,22 +163,8 @@ pub struct Executions {
     /// Time per context without its descendants. Sums to the duration, exactly.
     pub own: Sparse,
     /// Their spans, computed on the first query by time; nothing changes afterwards.
+    #[get_size(ignore)]
     pub segments: OnceLock<SpanStore>,
-}
-
-impl HeapSize for Sparse {
-    fn heap_bytes(&self) -> usize {
-        block(&self.starts) + block(&self.bytes)
-    }
-}
-
-impl HeapSize for Executions {
-    fn heap_bytes(&self) -> usize {
-        let columns = self.columns.iter().map(|column| column.values.heap_bytes());
-        let places = block(&self.who) + block(&self.trace) + block(&self.cpu) + block(&self.unsure);
-        let times = block(&self.start) + block(&self.end);
-        places + times + columns.sum::<usize>() + self.own.heap_bytes()
-    }
 }
 
 impl Executions {

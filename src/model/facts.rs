@@ -2,6 +2,7 @@
 
 use super::recorded::{ArchiveContent, Recorded};
 use crate::base::time::{Ns, Timestamp};
+use get_size2::GetSize;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub struct Lost {
 }
 
 /// Reliability of the scheduler's events of one host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, GetSize)]
 pub struct Quality {
     /// Switches that were followed.
     pub switches: u64,

@@ -5,6 +5,7 @@ use super::column_values::ColumnValues;
 use super::wait_kind::WaitKind;
 use crate::base::figure;
 use crate::base::quantity::{self, Units};
+use get_size2::GetSize;
 
 /// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -207,9 +208,10 @@ impl Metric {
 }
 
 /// One metric of all executions. Absent is absent, not zero.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, GetSize)]
 pub struct Column {
     /// The metric of which these are the values.
+    #[get_size(ignore)]
     pub metric: Metric,
     /// By execution; [`ABSENT`] where it cannot be computed.
     pub values: ColumnValues,

@@ -5,7 +5,7 @@
 //! it; the [`Binding`]s that a pass makes choose what is decoded. Cost: that of decoding.
 
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
-use crate::base::heap::{HeapSize, MemoryPart, block};
+use crate::base::heap::{MemoryPart, block};
 use crate::base::notice::Notices;
 use crate::base::parallel::in_order;
 use crate::base::time::{Span, Timestamp};
@@ -21,17 +21,20 @@ use crate::reading::chunks::{Chunk, ChunkSide, PacketRange};
 use crate::reading::density::EventDensity;
 use crate::reading::dialect::RELEASES;
 use crate::reading::packet_times::PacketTimes;
-use foldhash::{HashMap, HashSet};
+use foldhash::HashMap;
+use get_size2::GetSize;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// One trace, ready to be read.
+#[derive(GetSize)]
 pub struct BoundTrace {
     /// The meaning of its classes; traces of one schema share it.
     pub binding: Arc<Binding>,
     /// Shared like the binding, whatever becomes of that.
     plan: Arc<Plan>,
     /// By stream, where its switches are followed: the losses of its CPU.
+    #[get_size(ignore)]
     pub(super) losses: Vec<Vec<CpuLoss>>,
 }
 
@@ -126,10 +129,7 @@ impl BoundTraces {
 
     /// Bytes on the heap of the bindings and plans, each once.
     fn plan_bytes(&self) -> usize {
-        let mut known = HashSet::default();
-        let bindings = self.all.iter().filter(|bound| known.insert(Arc::as_ptr(&bound.binding)));
-        let bytes = |bound: &BoundTrace| bound.binding.heap_bytes() + bound.plan.heap_bytes();
-        block(&self.all) + bindings.map(bytes).sum::<usize>()
+        self.all.get_heap_size()
     }
 
     /// Bytes of the buffers that are not in use: of all of them once no chunk is left.

@@ -35,7 +35,7 @@ impl SavedKind {
     const fn version(self) -> u16 {
         match self {
             SavedKind::Executions => 10,
-            SavedKind::States => 11,
+            SavedKind::States => 12,
         }
     }
 

@@ -6,18 +6,24 @@
 //! resolved, not only those on some critical path. Cost: two kernel passes (the second one without programs' events,
 //! for `query`), the stacks of all threads, and two passes for `stats`.
 
+use super::UsageError;
 use super::history::RecordedHistory;
 use super::history_file::{
     CLASSES, HISTORY, HistoryStates, KeptHistory, KeptRecording, KeptTasks, KeptTrace, KeptUsage, RECORDING, SYMBOLS,
     TASKS, USAGE,
 };
 use super::pass::KernelPass;
+use super::run::MpiRuns;
 use super::traces::Traces;
 use crate::base::ctx::Ctx;
 use crate::base::names::Names;
 use crate::base::notice::Notices;
 use crate::base::packed::bytes_of;
 use crate::event::task::{Pairing, TaskDefinition};
+use crate::model::clock::FittedClocks;
+use crate::model::facts::Facts;
+use crate::model::{TraceInfo, TraceLevel};
+use crate::reading::signature::EventSignature;
 use crate::reading::tasks;
 use crate::saved::SavedKind;
 use crate::saved::container::SavedFileWriter;
@@ -101,6 +107,41 @@ impl Traces {
         let (cpu, cpu_notices) = self.cpu_totals(super::Invariants::Assumed, ctx)?;
         let (io, io_notices) = self.transfers(super::Invariants::Assumed, ctx)?;
         Ok(KeptUsage { cpu, cpu_notices, io, io_notices })
+    }
+}
+
+impl MpiRuns {
+    /// A history file of the ranks of a run. It has no task: iterations are found in operations.
+    pub fn keep(&self, typed: &[&str], ctx: &Ctx) -> anyhow::Result<NewHistoryFile> {
+        self.alone("build --history")?;
+        if let Some(task) = typed.first() {
+            let why = "a history file of an MPI run holds states and no iterations: leave out --task or --history";
+            return Err(UsageError(format!("--task {task}: {why}")).into());
+        }
+        let (timeline, notices) = self.states(ctx)?;
+        let (facts, span) = (self.facts(), timeline.span());
+        let (label, recorded) = (facts.path.clone(), facts.recorded.clone());
+        let info = TraceInfo { label, level: TraceLevel::MpiRun, span, recorded };
+        let recording = KeptRecording {
+            facts: Facts { traces: vec![facts], ..Facts::default() },
+            traces: vec![KeptTrace { info, labelled: self.label.is_some() }],
+            opened: self.notices(),
+            pass: notices.clone(),
+            clocks: FittedClocks::default(),
+            has_events: true,
+        };
+        let mut writer = SavedFileWriter::new(SavedKind::States);
+        writer.add(RECORDING, bytes_of(&recording));
+        writer.add(TASKS, bytes_of(&KeptTasks::default()));
+        writer.add(CLASSES, bytes_of(&Vec::<Arc<EventSignature>>::new()));
+        states::write(&timeline, StatesOf::AllEvents, &mut writer);
+        let history = KeptHistory { states: HistoryStates::All, span, notices: notices.clone() };
+        writer.add(HISTORY, bytes_of(&history));
+        let none = kept::write(&SymbolCache::default(), None, &Notices::default(), timeline.stacks());
+        writer.add(SYMBOLS, none);
+        // A leaf that cannot be read back from a temporary file ends the work.
+        ctx.cancel.check()?;
+        Ok(NewHistoryFile { writer, notices })
     }
 }
 

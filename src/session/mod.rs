@@ -185,11 +185,11 @@ impl Session {
         Err(UsageError(format!("--process {process}: {}: {why}", self.title())).into())
     }
 
-    /// The state history of a kernel recording.
+    /// The state history of a recording.
     pub fn history(&mut self, ctx: &Ctx) -> anyhow::Result<RecordedHistory> {
         match self {
             Session::Traces(traces) => traces.recorded_history(ctx),
-            Session::Run(run) => anyhow::bail!("{}: an OTF2 archive has no scheduler events", run.title()),
+            Session::Run(run) => run.recorded_history(ctx),
             Session::Databases(databases) => databases.refuse("query"),
         }
     }

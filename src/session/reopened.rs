@@ -20,10 +20,10 @@ use crate::base::lazy::Lazy;
 use crate::base::notice::Notices;
 use crate::event::task::{Pairing, TaskDefinition};
 use crate::input::Argument;
-use crate::model::TraceInfo;
 use crate::model::clock::FittedClocks;
 use crate::model::facts::Facts;
 use crate::model::stored::StoredRows;
+use crate::model::{TraceInfo, TraceLevel};
 use crate::reading::signature::EventSignature;
 use crate::saved::container::SavedFile;
 use crate::saved::states::{self, LeafChecks, StatesOf};
@@ -120,6 +120,7 @@ impl Reopened {
                 None => return Err(self.refuse_task(task).into()),
             }
         }
+        self.is_of_kernel()?;
         let KeptStates { timeline, damage } = self.states(ctx)?;
         let mut timeline = RecordedTimeline::new(timeline.clone());
         let is_same = |(at, positions): (u32, &Vec<u32>)| *positions == [at];
@@ -147,6 +148,18 @@ impl Reopened {
     /// How large the store of the states is.
     pub fn stored(&self, ctx: &Ctx) -> anyhow::Result<StoredRows> {
         Ok(self.states(ctx)?.timeline.stored())
+    }
+
+    /// One line for a question that the states of an MPI run do not answer.
+    pub fn is_of_kernel(&self) -> anyhow::Result<()> {
+        if self.recording.traces.iter().all(|trace| trace.info.level == TraceLevel::Machine) {
+            return Ok(());
+        }
+        anyhow::bail!(
+            "{}: a history file of an MPI run holds the states and regions of its ranks, which `whyslow query` answers \
+             of: ask other questions of the archive",
+            self.title()
+        )
     }
 
     fn refuse_task(&self, task: &TaskDefinition) -> UsageError {
@@ -207,8 +220,9 @@ impl Reopened {
     }
 
     /// CPU time by CPU and thread, and bytes read and written by process.
-    pub fn usage(&self) -> Result<KeptUsage, SavedFileError> {
-        self.file.value(USAGE)
+    pub fn usage(&self) -> anyhow::Result<KeptUsage> {
+        self.is_of_kernel()?;
+        Ok(self.file.value(USAGE)?)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::delays::mining::Mining;
 use crate::event::mpi;
+use crate::event::operation::Operations;
 use crate::explain::facts::archive_facts;
 use crate::explain::iterations;
 use crate::input::LabelledArchive;
@@ -25,7 +26,7 @@ pub struct MpiRuns {
     /// Facts about the recording.
     pub archive: Box<Archive>,
     /// As the user named it.
-    label: Option<String>,
+    pub(super) label: Option<String>,
     /// More runs, each of its own.
     pub(super) others: Vec<MpiRuns>,
     /// Mined on the first question about patterns or iterations.
@@ -70,8 +71,8 @@ impl MpiRuns {
     }
 
     /// Error if no event file of the archive holds a usable call.
-    fn has_operations(&self, mined: &PatternAnalysis) -> anyhow::Result<()> {
-        if mined.operations.sequences.iter().any(|s| !s.operations.is_empty()) {
+    pub(super) fn has_operations(&self, operations: &Operations) -> anyhow::Result<()> {
+        if operations.sequences.iter().any(|s| !s.operations.is_empty()) {
             return Ok(());
         }
         let folder = self.archive.path.with_extension("");
@@ -118,7 +119,7 @@ impl MpiRuns {
     }
 
     /// Facts about this run's archive.
-    fn facts(&self) -> TraceFacts {
+    pub(super) fn facts(&self) -> TraceFacts {
         let archive = &self.archive;
         let definitions = &archive.definitions;
         let begin = archive.ns(i128::from(definitions.global_offset));
@@ -175,7 +176,7 @@ impl MpiRuns {
         }
         let (operations, notices) = mpi::operations(&self.archive, ctx)?;
         let mined = PatternAnalysis::new(operations, ctx)?;
-        self.has_operations(&mined)?;
+        self.has_operations(&mined.operations)?;
         let mining = Arc::new(Mining::of_patterns(mined, notices));
         Ok(Arc::clone(self.mined.get_or_init(|| mining)))
     }

@@ -1,19 +1,32 @@
-//! The states of a recording, asked of its traces or of its history file.
+//! The states of a recording, asked of its traces, of its archive, or of its history file.
 
 use super::Traces;
 use super::history::RecordedHistory;
+use super::run::MpiRuns;
+use crate::analysis::mpi::lines;
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
+use crate::event::mpi;
 use crate::model::stored::StoredRows;
-use crate::timeline::history::StateHistory;
+use crate::timeline::RecordedTimeline;
 
-impl Traces {
-    /// The state history of the whole recording.
-    pub fn history(&mut self, ctx: &Ctx) -> anyhow::Result<(StateHistory, Notices)> {
-        let RecordedHistory { history, notices, .. } = self.recorded_history(ctx)?;
-        Ok((history, notices))
+impl MpiRuns {
+    /// The states of the ranks of a run, and their regions.
+    pub(super) fn states(&self, ctx: &Ctx) -> anyhow::Result<(RecordedTimeline, Notices)> {
+        let (operations, notices) = mpi::operations_with_regions(&self.archive, ctx)?;
+        self.has_operations(&operations)?;
+        Ok((lines::timeline(operations, &self.archive.anchor.machine, ctx)?, notices))
     }
 
+    /// Their state history.
+    pub fn recorded_history(&self, ctx: &Ctx) -> anyhow::Result<RecordedHistory> {
+        self.alone("query")?;
+        let (timeline, notices) = self.states(ctx)?;
+        Ok(RecordedHistory::new(timeline.seal(), None, notices))
+    }
+}
+
+impl Traces {
     /// The state history, and the spans in which events were lost.
     pub fn recorded_history(&mut self, ctx: &Ctx) -> anyhow::Result<RecordedHistory> {
         self.alone("query")?;

@@ -409,6 +409,7 @@ impl Traces {
     /// One line for a recording without an answer.
     pub(super) fn nothing(&self, ctx: &Ctx, what: &str) -> anyhow::Result<String> {
         let title = self.title();
+        self.reopened.iter().try_for_each(|reopened| reopened.is_of_kernel())?;
         if !self.has_events(ctx)? {
             let notices = self.notices();
             // The gravest comes first: what is lost or damaged is why there is nothing.

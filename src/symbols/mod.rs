@@ -51,6 +51,7 @@ use elf::{AddressBase, DebugLink, SymbolsAt};
 use files::SymbolPaths;
 use foldhash::HashMap;
 use frames::{ResolvedAddress, is_virtual};
+use get_size2::GetSize;
 use images::{SpaceId, Spaces};
 use proof::{MappedExtent, Mapping};
 use sections::UnpackedSections;
@@ -64,7 +65,7 @@ const TRACERS: [&str; 2] = ["liblttng-profile", "liblttng-ust"];
 const SIGNAL_RETURN: &str = "__restore_rt";
 
 /// The kind of addresses in a raw stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, GetSize)]
 pub enum AddressKind {
     /// The address in the innermost function, and the return address in each caller: sampled stacks.
     Sampled,
@@ -73,7 +74,7 @@ pub enum AddressKind {
 }
 
 /// A raw user stack in its process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, GetSize)]
 pub struct ProcessStack {
     pub host: HostId,
     /// Process.

@@ -8,14 +8,14 @@ use super::segments::StackChange;
 use super::store::builder::LineStoreBuilder;
 use super::store::parts::{LineStore, LineView};
 use super::store::pool::LeafPool;
-use crate::base::heap::HeapSize;
+use get_size2::GetSize;
 use std::sync::Arc;
 
 /// Rows are sealed when this many are open.
 const SLAB: usize = 1 << 14;
 
 /// The stacks of some threads over time; a line has those of one thread.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, GetSize)]
 pub struct StackLines(LineStore<StackChange>);
 
 /// [`StackLines`] as they are made.
@@ -53,11 +53,5 @@ impl StackLinesBuilder {
 impl StackLines {
     pub fn line(&self, line: usize) -> LineView<'_, StackChange> {
         self.0.line(line)
-    }
-}
-
-impl HeapSize for StackLines {
-    fn heap_bytes(&self) -> usize {
-        self.0.heap_bytes()
     }
 }

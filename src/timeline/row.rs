@@ -4,6 +4,7 @@ use super::questions::Family;
 use super::rows::{CounterValue, CpuRun, DiskRequest, PageFault, Service};
 use super::segments::{Call, Segment, StackChange, StackSample};
 use crate::base::time::Span;
+use get_size2::GetSize;
 
 /// A row of a line.
 pub trait Row: Copy {
@@ -16,6 +17,9 @@ pub trait Row: Copy {
 /// Declares the rows that have a span, and those of an instant.
 macro_rules! rows {
     ($($row:ident $family:ident $this:ident => $span:expr;)+) => {$(
+        // It owns no block.
+        impl GetSize for $row {}
+
         impl Row for $row {
             const FAMILY: Family = Family::$family;
             #[inline(always)]

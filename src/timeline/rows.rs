@@ -7,9 +7,10 @@ use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
 use crate::event::image::ImageChange;
 use crate::event::stack::RawStackId;
+use get_size2::GetSize;
 
 /// An [`ImageChange`] of one process.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, GetSize)]
 pub struct ImageEvent {
     pub time: Timestamp,
     pub host: HostId,
@@ -54,7 +55,7 @@ pub struct Service {
     pub since: Timestamp,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, GetSize)]
 pub struct Host {
     pub name: NameId,
     /// Kernel release, where recorded.
@@ -88,7 +89,7 @@ pub struct CpuTimeline {
 }
 
 /// The time over which all CPUs of a host were recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, GetSize)]
 pub struct HostCoverage {
     pub host: HostId,
     pub span: Span,
@@ -101,7 +102,7 @@ pub struct PageFault {
 }
 
 /// The kernel's call chain at a wake-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, GetSize)]
 pub struct WakeStack {
     pub woken: ThreadId,
     pub time: Timestamp,
@@ -142,7 +143,7 @@ impl DerivedField {
 }
 
 /// A numeric field of a delimiting event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, GetSize)]
 pub struct MarkField {
     pub name: NameId,
     pub value: i64,
@@ -171,7 +172,7 @@ pub struct Mark {
 }
 
 /// A delimiting event without its fields.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, GetSize)]
 pub struct MarkRow {
     /// Its number, by which its fields are found.
     pub number: u32,

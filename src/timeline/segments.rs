@@ -2,7 +2,6 @@
 //!
 //! Made by the kernel machine; the rows are read through [`super::reader`]. ALGORITHMS.md section 3.
 
-use crate::base::heap::{HeapSize, block};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::descriptor::NamedDescriptor;
@@ -11,6 +10,7 @@ use crate::event::kernel_thread::{self, KTHREADD};
 use crate::event::kind::Event;
 use crate::event::stack::{OptionalWeight, RawStackId, StackOrigin};
 pub use crate::model::wait_kind::SegmentKind;
+use get_size2::GetSize;
 
 crate::base::names::handle! {
     /// A thread instance: `(host, tid, generation)`; an idle task is `(host, 0, cpu)`.
@@ -22,7 +22,7 @@ crate::base::names::handle! {
 pub const LONGEST_WAKE_UP: Ns = 2_000_000;
 
 /// The thread that ended a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, GetSize)]
 pub struct Waker {
     pub thread: ThreadId,
     /// When it did so: at the wake-up, or at the send of a packet.
@@ -56,7 +56,7 @@ pub fn known_cpu(cpu: u32) -> Option<u32> {
 }
 
 /// A name of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, GetSize)]
 pub struct ThreadName {
     /// When it got the name.
     pub from: Timestamp,
@@ -64,7 +64,7 @@ pub struct ThreadName {
 }
 
 /// The ids of a thread in the innermost namespace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, GetSize)]
 pub struct VirtualIds {
     /// Thread id.
     pub tid: i32,
@@ -73,7 +73,7 @@ pub struct VirtualIds {
 }
 
 /// A thread instance.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, GetSize)]
 pub struct Thread {
     pub host: HostId,
     /// Thread id in the initial namespace; 0 for idle tasks.
@@ -99,7 +99,7 @@ pub struct Thread {
 }
 
 /// The rows of a thread.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, GetSize)]
 pub struct ThreadRows {
     /// Contiguous and sorted, over its life; none for idle tasks.
     pub segments: Vec<Segment>,
@@ -109,12 +109,6 @@ pub struct ThreadRows {
     pub samples: Vec<StackSample>,
     /// True where earlier samples were sealed.
     pub has_earlier_samples: bool,
-}
-
-impl HeapSize for ThreadRows {
-    fn heap_bytes(&self) -> usize {
-        block(&self.segments) + block(&self.calls) + block(&self.samples)
-    }
 }
 
 impl Thread {

@@ -4,16 +4,16 @@
 //! The rows, of which there are many, are in [`super::segments`] and [`super::rows`].
 
 use super::rows::{Host, HostCoverage, ImageEvent, WakeStack};
-use crate::base::heap::{HeapSize, block};
 use crate::base::names::Names;
 use crate::base::time::Span;
 use crate::event::host::TraceOrigin;
 use crate::event::remark::Remark;
 use crate::event::stack::RawStacks;
 use crate::model::facts::Quality;
+use get_size2::GetSize;
 
 /// The resident tables of a recording, threads apart.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, GetSize)]
 pub struct Tables {
     /// Names of threads, calls, devices, paths.
     pub names: Names,
@@ -33,18 +33,10 @@ pub struct Tables {
     pub covered: Vec<HostCoverage>,
     /// From the first to the last event.
     pub span: Span,
+    /// The threads are the ranks of an MPI run and their threads: each is called by its name, its calls are regions.
+    pub of_ranks: bool,
     /// Kernel call chains of wake-ups, in order of time.
     pub wake_stacks: Vec<WakeStack>,
     /// What events say of threads besides, in order of time.
     pub remarks: Vec<Remark>,
-}
-
-impl HeapSize for Tables {
-    fn heap_bytes(&self) -> usize {
-        self.names.heap_bytes()
-            + self.stacks.heap_bytes()
-            + block(&self.images)
-            + block(&self.wake_stacks)
-            + block(&self.remarks)
-    }
 }

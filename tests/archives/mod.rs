@@ -5,6 +5,7 @@ mod beside;
 mod facts;
 mod growing;
 mod libraries;
+mod lines;
 mod noise;
 mod polling;
 mod ranks;

@@ -93,10 +93,11 @@ fn text(recording: &Timeline, notices: &[String]) -> String {
         // Held by `tests/recorders.rs`: only perf and ftrace record them.
         wake_stacks: _,
         remarks,
+        of_ranks,
     } = tables;
     format!(
         "{names:?}{stacks:?}{hosts:?}{traces:?}{threads:?}{cpus:?}{images:?}{disk:?}{services:?}{marks:?}{page_faults:?}{counters:?}{lossy:?}\
-         {covered:?}{quality:?}{span:?}{remarks:?}{notices:?}"
+         {covered:?}{quality:?}{span:?}{remarks:?}{of_ranks}{notices:?}"
     )
 }
 

@@ -8,6 +8,7 @@
 
 pub mod delays;
 pub mod efficiency;
+pub mod lines;
 pub mod profile;
 mod region_index;
 mod replay;

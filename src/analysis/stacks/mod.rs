@@ -29,7 +29,7 @@ mod window;
 pub use table::{Stack, StackId, StackTable};
 
 use crate::base::ctx::{Cancelled, Ctx};
-use crate::base::heap::{HeapSize, MemoryPart, block};
+use crate::base::heap::MemoryPart;
 use crate::base::parallel::in_order;
 use crate::base::span_list::{SpanList, SpanRoom};
 use crate::base::time::{Ns, Span, Timestamp};
@@ -39,6 +39,7 @@ use crate::timeline::derived::{StackLines, StackLinesBuilder};
 use crate::timeline::questions::Asker;
 use crate::timeline::reader::RowReader;
 use crate::timeline::{StackSample, ThreadId, Timeline};
+use get_size2::GetSize;
 use placement::{Placement, PlacementInputs};
 use table::{Sample, UNKNOWN};
 use window::Sampled;
@@ -50,7 +51,7 @@ const PERIODS: Ns = 10;
 /// Assumed where no two ticks hit one thread.
 const DEFAULT_PERIOD: Ns = 10_000_000;
 /// The stacks of all threads over time.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, GetSize)]
 pub struct StackTimelines {
     /// By thread, [`GROUP`] in each.
     groups: Vec<GroupStacks>,
@@ -58,7 +59,7 @@ pub struct StackTimelines {
 }
 
 /// The stacks of a group of threads.
-#[derive(Debug)]
+#[derive(Debug, GetSize)]
 struct GroupStacks {
     /// Lines by the thread's place in the group; the numbers of its stacks are places in `ids`.
     lines: StackLines,
@@ -89,7 +90,7 @@ impl StackTimelines {
             let ids = stacks.into_iter().map(|stack| all.stacks.intern(stack)).collect();
             all.groups.push(GroupStacks { lines, ids });
         })?;
-        ctx.progress.parts.hold(MemoryPart::Stacks, all.heap_bytes());
+        ctx.progress.parts.hold(MemoryPart::Stacks, all.get_heap_size());
         Ok(all)
     }
 
@@ -119,13 +120,6 @@ pub fn stack_of_sample(timeline: &Timeline, spaces: &Spaces, thread: ThreadId, s
     let sampled = Sampled { timeline, spaces, thread, kernel: true };
     let Sample { user, kernel, .. } = sampled.sample(*sample);
     Stack { user, kernel, ..Stack::default() }
-}
-
-impl HeapSize for StackTimelines {
-    fn heap_bytes(&self) -> usize {
-        let groups: usize = self.groups.iter().map(|group| group.lines.heap_bytes() + block(&group.ids)).sum();
-        groups + block(&self.groups) + self.stacks.stacks.capacity() * 2 * size_of::<Stack>()
-    }
 }
 
 /// The rows of a thread of which its stacks are placed.

@@ -1,10 +1,12 @@
 //! Stacks by number, and the samples that they are placed from.
 
+use crate::base::heap::table;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::stack::{RawStackId, StackOrigin};
 use crate::symbols::ProcessStack;
 use foldhash::HashMap;
+use get_size2::GetSize;
 
 crate::base::names::handle! {
     /// A stack of [`StackTimelines`].
@@ -12,7 +14,7 @@ crate::base::names::handle! {
 }
 
 /// The known parts of a thread's stack.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, GetSize)]
 pub struct Stack {
     pub user: Option<ProcessStack>,
     /// If the user stack is unknown or cut short: the full stacks before and after it, in the same program.
@@ -23,7 +25,7 @@ pub struct Stack {
 }
 
 /// The nearest full stacks around a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, GetSize)]
 pub struct SurroundingStacks {
     /// The last one before it.
     pub before: ProcessStack,
@@ -32,9 +34,10 @@ pub struct SurroundingStacks {
 }
 
 /// Distinct stacks by number.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, GetSize)]
 pub struct StackTable {
     pub(super) stacks: Vec<Stack>,
+    #[get_size(size_fn = table)]
     ids: HashMap<Stack, StackId>,
 }
 

@@ -15,7 +15,7 @@ use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::call_path::CallSite;
-use crate::event::operation::{NO_PATH, Operation, OperationKind};
+use crate::event::operation::{NO_PATH, Operation, OperationKind, RegionChange};
 use crate::input::otf2::{
     Archive, CommunicatorMembers, CreatedThread, Envelope, EventRecord, LocationId, LocationKind, MetricValue, TaskKey,
 };
@@ -45,10 +45,16 @@ pub(super) struct Frame {
     pub(super) task_part: Option<u32>,
 }
 
-/// Read the event file of one location.
-pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel: &Cancel) -> LocationRun {
+/// Read the event file of one location. With `regions`, its innermost region over time is kept as well.
+pub(super) fn read(
+    archive: &Archive,
+    symbols: &Symbols,
+    id: LocationId,
+    regions: Option<Vec<RegionChange>>,
+    cancel: &Cancel,
+) -> LocationRun {
     let files = archive.open_location(id);
-    let mut run = LocationRun { clock: files.clock().clone(), ..LocationRun::default() };
+    let mut run = LocationRun { clock: files.clock().clone(), regions, ..LocationRun::default() };
     let mut per_class = [0_u64; 256];
     let mut reader = files.reader();
     let mut location = LocationReader {
@@ -97,6 +103,7 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
         {
             location.begin_task_part(task, last);
         }
+        location.follow_region(last);
         per_class[usize::from(record.class)] += 1;
         recorded = Some(TickRange { first: recorded.map_or(ticks, |range: TickRange| range.first), last: ticks });
         location.run.records += 1;
@@ -144,7 +151,7 @@ pub(super) struct LocationReader<'a> {
     /// Modes of the file operations that have begun, by number.
     transferring: HashMap<u64, u8>,
     /// Calling contexts that are open, outermost first.
-    contexts: Vec<u32>,
+    pub(super) contexts: Vec<u32>,
     /// When the innermost region became that.
     pub(super) since: Timestamp,
     /// The call path of the last operation, whose call site is known when the time after it is.
@@ -284,7 +291,7 @@ impl LocationReader<'_> {
         self.since = time;
     }
 
-    fn enter(&mut self, region: u32, time: Timestamp) {
+    pub(super) fn enter(&mut self, region: u32, time: Timestamp) {
         self.spend(time);
         let symbol = self.symbols.of(region);
         if self.queue && self.frames.is_empty() {
@@ -321,7 +328,7 @@ impl LocationReader<'_> {
 
     /// Expected: the innermost region. Tolerated: another open one (at the end EZTrace closes the outer first).
     /// A leave of a region that is not open says nothing about any operation.
-    fn leave_region(&mut self, region: u32, time: Timestamp) {
+    pub(super) fn leave_region(&mut self, region: u32, time: Timestamp) {
         let Some(at) = self.frames.iter().rposition(|f| f.region == region && f.task == self.task) else {
             return self.leave_elsewhere(region, time);
         };
@@ -341,24 +348,6 @@ impl LocationReader<'_> {
             self.leave(&frame, time)
         }
         self.end_task_part(&frame, time);
-    }
-
-    /// The thread is in this calling context now, found by a sample or an instrumented call; the innermost `entered`
-    /// calls are new. Calls around them go on if they are of the same regions, also in another line of these.
-    fn be_in(&mut self, context: Option<u32>, entered: u32, time: Timestamp) {
-        let definitions = &self.archive.definitions;
-        let around = |c: &u32| definitions.calling_context(*c).and_then(|c| c.parent);
-        let mut now: Vec<u32> = std::iter::successors(context, around).take(DEEPEST).collect();
-        now.reverse();
-        let region = |c: u32| definitions.calling_context(c).map_or(u32::MAX, |c| c.region);
-        let old = now.len().saturating_sub(entered as usize);
-        let both = self.contexts.iter().zip(&now).take(old);
-        let common = both.take_while(|(a, b)| region(**a) == region(**b)).count();
-        for left in self.contexts.split_off(common).into_iter().rev() {
-            self.leave_region(region(left), time);
-        }
-        now.iter().skip(common).for_each(|entered| self.enter(region(*entered), time));
-        self.contexts = now;
     }
 
     /// `other`: the operation that posted it or that is left when it is done.
@@ -438,8 +427,6 @@ impl LocationReader<'_> {
         if let Some(path) = self.last_path.take() {
             self.run.call_sites.push(CallSite { path, after: self.longest.path });
         }
+        self.end_regions(last);
     }
 }
-
-/// Deeper call stacks are cut: definitions may form a circle.
-const DEEPEST: usize = 1024;

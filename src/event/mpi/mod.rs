@@ -7,6 +7,7 @@
 //! its own id; messages in [`super::matching`]. Costs: linear; reading parallel over locations, matching over
 //! receivers.
 
+mod innermost;
 mod location;
 mod process;
 mod recorded;
@@ -24,7 +25,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::parallel::in_order;
 use crate::event::operation::{
     CallPaths, CollectiveInstance, CollectiveKind, NO_PATH, NamedParameter, OperationPlace, Operations, Readings,
-    Sequence,
+    RegionChange, Sequence,
 };
 use crate::input::otf2::{Archive, LocationId, LocationKind, MetricMode, ParameterValue, class_name};
 use crate::model::counts::ArchiveCounts;
@@ -53,7 +54,7 @@ pub struct MpiRun {
 
 /// Read a whole archive.
 pub fn read(archive: &Archive, ctx: &Ctx) -> Result<MpiRun, Cancelled> {
-    let mut run = locations(archive, ctx)?;
+    let mut run = locations(archive, None, ctx)?;
     run.pairs = matching::pairs(&run.locations, ctx)?;
     // Sends without a receive are no loss: EZTrace does not record the receives of C programs. Nor are receives
     // without a peer (MPI_PROC_NULL).
@@ -65,11 +66,16 @@ pub fn read(archive: &Archive, ctx: &Ctx) -> Result<MpiRun, Cancelled> {
 /// Read a whole archive in the neutral form, for clocks, mining and propagation, with notices of what was wrong. It
 /// takes less memory than [`read`], which keeps what was recorded as it was.
 pub fn operations(archive: &Archive, ctx: &Ctx) -> Result<(Operations, Notices), Cancelled> {
-    locations(archive, ctx)?.assemble(archive, ctx)
+    locations(archive, None, ctx)?.assemble(archive, ctx)
 }
 
-/// All locations, nothing tied together.
-fn locations(archive: &Archive, ctx: &Ctx) -> Result<MpiRun, Cancelled> {
+/// [`operations`], with the innermost region of each stream over time.
+pub fn operations_with_regions(archive: &Archive, ctx: &Ctx) -> Result<(Operations, Notices), Cancelled> {
+    locations(archive, Some(Vec::new()), ctx)?.assemble(archive, ctx)
+}
+
+/// All locations, nothing tied together; with `regions`, which begins each list, the innermost regions are kept.
+fn locations(archive: &Archive, regions: Option<Vec<RegionChange>>, ctx: &Ctx) -> Result<MpiRun, Cancelled> {
     let n = archive.definitions.locations.len();
     let symbols = Symbols::new(archive);
     let mut run = MpiRun { notices: archive.notices.clone(), ..MpiRun::default() };
@@ -77,7 +83,7 @@ fn locations(archive: &Archive, ctx: &Ctx) -> Result<MpiRun, Cancelled> {
     in_order(
         ctx,
         n,
-        |i| location::read(archive, &symbols, LocationId::at(i), &ctx.cancel),
+        |i| location::read(archive, &symbols, LocationId::at(i), regions.clone(), &ctx.cancel),
         |_, mut location| {
             ctx.progress.step(1);
             run.notices.merge(&location.notices);
@@ -179,6 +185,7 @@ impl MpiRun {
                 parameters: parameters(archive, &mut names, &run.parameters),
                 flushes: run.flushes,
                 operations: run.operations,
+                regions: run.regions.unwrap_or_default(),
                 call_sites: run.call_sites,
                 ..Sequence::default()
             })

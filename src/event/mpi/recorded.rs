@@ -4,7 +4,7 @@
 use crate::base::notice::Notices;
 use crate::base::time::{Span, Timestamp};
 use crate::event::call_path::CallSites;
-use crate::event::operation::{CallPaths, Operation};
+use crate::event::operation::{CallPaths, Operation, RegionChange};
 use crate::input::otf2::{CreatedThread, LocalClock, LocationId, ParameterValue, TaskKey};
 use crate::model::usage::FileTransfers;
 use std::collections::BTreeMap;
@@ -247,6 +247,8 @@ pub struct LocationRun {
     pub operations: Vec<Operation>,
     /// By operation: where it was called, and where the time after it was spent.
     pub call_sites: CallSites,
+    /// The innermost region from the first to the last record, where that is wanted.
+    pub(super) regions: Option<Vec<RegionChange>>,
     /// Sends in order.
     pub sends: Vec<MessageHalf>,
     /// Receives in posting order.
@@ -299,6 +301,7 @@ impl LocationRun {
     pub(super) fn shrink(&mut self) {
         self.operations.shrink_to_fit();
         self.call_sites.seal();
+        self.regions.iter_mut().for_each(Vec::shrink_to_fit);
         self.sends.shrink_to_fit();
         self.receives.shrink_to_fit();
         self.participations.shrink_to_fit();

@@ -2,7 +2,6 @@
 
 use super::clock::CycleScale;
 use super::trace::{CtfTrace, has_path};
-use crate::base::heap::HeapSize;
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{ClockCorrection, Ns, Timestamp};
@@ -13,6 +12,7 @@ use crate::input::record::{ClassId, Scope, StreamId};
 use crate::input::stream::{CanonicalTime, Class, SimpleField, Stream};
 use crate::model::event_name::ESSENTIAL;
 use crate::model::recorder::TraceRecorder;
+use get_size2::GetSize;
 
 /// A directory with metadata.
 pub static FORMAT: InputFormat = InputFormat {
@@ -93,11 +93,11 @@ impl FormatTrace for CtfTrace {
     }
 
     fn heap_bytes(&self) -> usize {
-        HeapSize::heap_bytes(self)
+        self.get_heap_size()
     }
 
     fn shared_bytes(&self) -> usize {
-        self.schema.heap_bytes() + self.tables.heap_bytes()
+        self.schema.get_heap_size() + self.tables.get_heap_size()
     }
 
     fn files(&self) -> Vec<&Mapped> {

@@ -3,10 +3,11 @@
 use super::schema::EventClass;
 use crate::input::record::ClassId;
 use foldhash::HashMap;
+use get_size2::GetSize;
 use std::sync::Arc;
 
 /// The record class of each event id of a stream class.
-#[derive(Debug)]
+#[derive(Debug, GetSize)]
 pub(super) enum EventIds {
     /// Event headers have no id: there is one class.
     Only(ClassId),

@@ -34,7 +34,6 @@ mod reader;
 mod real;
 mod roles;
 mod schema;
-mod size;
 mod slots;
 mod steps;
 mod streams;

@@ -14,6 +14,7 @@ use super::schema::{Kind, Role, Schema, StreamClass};
 use super::steps::Program;
 use crate::base::cursor::{ByteOrder, Bytes};
 use crate::input::record::IntegerArray;
+use get_size2::GetSize;
 use std::ops::Range;
 
 /// The magic number of packets.
@@ -23,7 +24,7 @@ const MAGIC: u32 = 0xc1fc_1fc1;
 const INDEX_MAGIC: u32 = 0xc1f1_dcc1;
 
 /// A packet: its place in the file, and the values of its header and context.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, GetSize)]
 pub(super) struct PacketRange {
     /// Bytes from the beginning of the file.
     pub(super) offset: u64,

@@ -13,35 +13,46 @@ use super::schema::{Field, Schema, StreamClass};
 use super::steps::{Body, FieldNode, Program};
 use super::stride::{EventSkip, HeaderTemplate, IdLocator};
 use super::trace::CtfTrace;
+use crate::base::heap::block;
 use crate::input::record::{ClassId, FieldPath, Projection};
+use get_size2::GetSize;
 use std::sync::{Arc, OnceLock};
 
 /// A compiled projection, or a plan that shows everything.
-#[derive(Debug)]
+#[derive(Debug, GetSize)]
 pub struct CtfPlan {
+    #[get_size(ignore)]
     schema: Arc<Schema>,
     /// `None`: everything is shown.
+    #[get_size(ignore)]
     projection: Option<Projection>,
     /// By stream class.
     pub(super) headers: Vec<Header>,
     /// By class.
+    #[get_size(size_fn = block)]
     pub(super) bodies: Vec<OnceLock<Body>>,
+    #[get_size(ignore)]
     nodes: Vec<FieldNode>,
+    #[get_size(ignore)]
     orders: ByteOrders,
 }
 
 /// How the events of a stream class begin.
-#[derive(Debug)]
+#[derive(Debug, GetSize)]
 pub(super) struct Header {
     /// Reads any header.
+    #[get_size(ignore)]
     pub(super) program: Program,
     /// The known properties of the position behind the header.
+    #[get_size(ignore)]
     phase: Phase,
     /// The first record class of the stream class.
     first: usize,
     /// The place of the id, if headers with small ids can be read at once.
+    #[get_size(ignore)]
     pub(super) locator: Option<IdLocator>,
     /// By event id; `None` inside: headers with this id are read by the program.
+    #[get_size(size_fn = block)]
     pub(super) templates: Vec<OnceLock<Option<HeaderTemplate>>>,
 }
 

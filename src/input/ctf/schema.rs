@@ -9,6 +9,7 @@
 
 use super::error::MetadataWarning;
 use crate::base::cursor::ByteOrder;
+use get_size2::GetSize;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ roles! {
 }
 
 /// A field: its alignment and its kind.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, GetSize)]
 pub(super) struct Field {
     /// Alignment in bits, counted from the beginning of the packet: a power of two.
     pub(super) align: u64,
@@ -54,7 +55,7 @@ pub(super) struct Field {
 }
 
 /// The kind of a field.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, GetSize)]
 pub(super) enum Kind {
     /// A number of 1 to 64 bits.
     Bits(Bits),
@@ -122,7 +123,7 @@ pub(super) enum Kind {
 }
 
 /// The meaning of a run of bytes to the reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, GetSize)]
 pub(super) enum ByteMeaning {
     /// None.
     Data,
@@ -131,7 +132,7 @@ pub(super) enum ByteMeaning {
 }
 
 /// A number of 1 to 64 bits.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, GetSize)]
 pub(super) struct Bits {
     /// 1 to 64.
     pub(super) size: u8,
@@ -152,7 +153,7 @@ pub(super) struct Bits {
 }
 
 /// How a number is shown.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, GetSize)]
 pub(super) enum Show {
     /// In decimal.
     Number,
@@ -165,7 +166,7 @@ pub(super) enum Show {
 }
 
 /// A name for values (or bits).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, GetSize)]
 pub(super) struct Label {
     pub(super) name: Box<str>,
     /// Which values (or bits).
@@ -173,7 +174,7 @@ pub(super) struct Label {
 }
 
 /// Values from `first` to `last`, both included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, GetSize)]
 pub(super) struct ValueRange {
     pub(super) first: i128,
     pub(super) last: i128,
@@ -192,7 +193,7 @@ impl ValueRange {
 }
 
 /// Size and order of the units of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, GetSize)]
 pub(super) enum TextUnit {
     /// UTF-8 or ASCII.
     Byte,
@@ -226,7 +227,7 @@ impl TextUnit {
 }
 
 /// A number of elements or bytes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, GetSize)]
 pub(super) enum Count {
     /// Known from the metadata.
     Fixed(u64),
@@ -235,7 +236,7 @@ pub(super) enum Count {
 }
 
 /// An integer that was read before.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, GetSize)]
 pub(super) enum Source {
     /// The location that the metadata gives; `locate` replaces it.
     At(Box<Location>),
@@ -244,7 +245,7 @@ pub(super) enum Source {
 }
 
 /// The location of a length or selector, as the metadata gives it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, GetSize)]
 pub(super) struct Location {
     /// The structure in which it is searched for; `None`: those around the referring field, innermost first.
     pub(super) scope: Option<Root>,
@@ -257,7 +258,7 @@ pub(super) struct Location {
 }
 
 /// The structures of a packet and an event, in the order in which they are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, GetSize)]
 pub(super) enum Root {
     /// Of each packet of the trace.
     PacketHeader,
@@ -281,7 +282,7 @@ impl PartialEq for Location {
 }
 
 /// A member of a structure.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, GetSize)]
 pub(super) struct Member {
     /// As written; references use it.
     pub(super) written: Box<str>,
@@ -298,7 +299,7 @@ impl Member {
 }
 
 /// An option of a variant.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, GetSize)]
 pub(super) struct Choice {
     /// As written; may be empty (CTF 2).
     pub(super) written: Box<str>,
@@ -320,7 +321,7 @@ fn shown(written: &str, escaped: bool) -> &str {
     if escaped { written.strip_prefix('_').unwrap_or(written) } else { written }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, GetSize)]
 pub(super) struct Clock {
     /// Its name (CTF 2: its id).
     pub(super) name: String,
@@ -334,7 +335,7 @@ pub(super) struct Clock {
     pub(super) offset_cycles: u64,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, GetSize)]
 pub(super) struct StreamClass {
     /// Its id in packet headers.
     pub(super) id: u64,
@@ -349,7 +350,7 @@ pub(super) struct StreamClass {
     pub(super) events: Vec<Arc<EventClass>>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, GetSize)]
 pub(super) struct EventClass {
     /// Its id in event headers.
     pub(super) id: u64,
@@ -379,7 +380,7 @@ impl EventClass {
 }
 
 /// The contents of the metadata.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, GetSize)]
 pub(super) struct Schema {
     /// 1 or 2.
     pub(super) version: u8,
@@ -398,6 +399,7 @@ pub(super) struct Schema {
     /// Slots that decoding needs.
     pub(super) slots: usize,
     /// Tolerated irregularities.
+    #[get_size(ignore)]
     pub(super) warnings: Vec<MetadataWarning>,
     /// A description of the bytes behind the last packet of metadata.
     pub(super) behind: Option<String>,

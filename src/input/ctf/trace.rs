@@ -5,10 +5,12 @@ use super::decode::DecodeError;
 use super::ids::EventIds;
 use super::packet::{PacketHeaderReader, PacketRange};
 use super::schema::{Clock, Count, Field, Kind, Schema, StreamClass};
+use crate::base::heap::block;
 use crate::base::mapped::Mapped;
 use crate::base::notice::Notices;
 use crate::input::record::{ClassId, Scope, StreamId};
 use crate::input::stream::{Class, SimpleField, Stream};
+use get_size2::GetSize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,7 +42,7 @@ pub(super) struct StreamFile {
 }
 
 /// A packet of a stream.
-#[derive(Debug)]
+#[derive(Debug, GetSize)]
 pub(super) struct StreamPacket {
     /// Position of its file in [`CtfTrace::files`].
     pub(super) file: u32,
@@ -49,7 +51,7 @@ pub(super) struct StreamPacket {
 }
 
 /// The record classes of a schema, in the order of its stream classes.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, GetSize)]
 pub(super) struct ClassTables {
     pub(super) classes: Vec<Class>,
     /// By stream class.
@@ -59,16 +61,21 @@ pub(super) struct ClassTables {
 }
 
 /// An opened trace.
-#[derive(Debug)]
+#[derive(Debug, GetSize)]
 pub struct CtfTrace {
+    #[get_size(ignore)]
     pub(super) schema: Arc<Schema>,
+    #[get_size(size_fn = block)]
     pub(super) chunks: Vec<Chunk>,
+    #[get_size(size_fn = block)]
     pub(super) files: Vec<StreamFile>,
     /// By stream: its packets in order.
     pub(super) packets: Vec<Vec<StreamPacket>>,
     /// Shared by the traces that share the schema.
+    #[get_size(ignore)]
     pub(super) tables: Arc<ClassTables>,
     pub(super) streams: Vec<Stream>,
+    #[get_size(ignore)]
     pub(super) notices: Notices,
     /// The first file or folder that could not be opened, and why.
     pub(super) unopened: Option<String>,

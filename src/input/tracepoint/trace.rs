@@ -7,7 +7,6 @@ use super::class::{ClassSchema, ContextField};
 use super::clock::{CpuStream, RecorderClock};
 use super::plan::TracepointPlan;
 use super::storage::Storage;
-use crate::base::heap::block;
 use crate::base::mapped::Mapped;
 use crate::base::notice::Notices;
 use crate::base::time::{ClockCorrection, Ns, Timestamp};
@@ -17,6 +16,7 @@ use crate::input::format_trace::FormatTrace;
 use crate::input::record::{ClassId, Projection, Scope, StreamId};
 use crate::input::recorded_code::RecordedCode;
 use crate::input::stream::{CanonicalTime, Class, SimpleField, Stream};
+use get_size2::GetSize;
 use std::fmt::Debug;
 
 /// The member of the environment that says whether the events are the kernel's or those of programs.
@@ -175,8 +175,7 @@ impl<S: Storage> FormatTrace for TracepointTrace<S> {
     }
 
     fn heap_bytes(&self) -> usize {
-        let packets: usize = self.streams.iter().map(|stream| block(&stream.packets)).sum();
-        self.storage.heap_bytes().unwrap_or(packets)
+        self.storage.heap_bytes().unwrap_or_else(|| self.streams.get_heap_size())
     }
 
     fn code(&self) -> RecordedCode<'_> {

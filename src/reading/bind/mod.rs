@@ -27,7 +27,7 @@ pub use read::Binder;
 use super::classes::{self, Meaning, Shape};
 use super::coverage::Coverage;
 use super::dialect;
-use crate::base::heap::{HeapSize, block};
+use crate::base::heap::block;
 use crate::event::stack::StackOrigin;
 use crate::event::task::TaskDefinition;
 use crate::event::transfer::transfer;
@@ -37,6 +37,7 @@ use crate::input::stream::Class;
 use delimiters::Delimiters;
 use foldhash::HashSet;
 use follow::DeclaredEvents;
+use get_size2::GetSize;
 use mark::BoundMark;
 use paths::{NOWHERE, Paths, Slot, StackSlots};
 use std::sync::Arc;
@@ -96,8 +97,9 @@ impl Habits {
 }
 
 /// A class bound to its meaning.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, GetSize)]
 struct Bound {
+    #[get_size(ignore)]
     shape: Shape,
     /// Slots of the contexts that name the thread, in the order of `ThreadContext`.
     context: Option<[Slot; 6]>,
@@ -108,13 +110,16 @@ struct Bound {
     /// The event is followed in another channel of its trace.
     twin: bool,
     /// Where the event is followed in another trace.
+    #[get_size(ignore)]
     followed_elsewhere: Option<Coverage>,
     /// The call stack of its records, where they have one.
+    #[get_size(ignore)]
     stack: Option<BoundStack>,
     /// Name of the system call, the vector, or the event that was sampled.
     text: Option<String>,
     /// Hardware counters among the contexts.
     counters: Vec<(String, Slot)>,
+    #[get_size(size_fn = block)]
     marks: Vec<BoundMark>,
 }
 
@@ -138,7 +143,7 @@ pub struct FollowedEvent {
 }
 
 /// The classes of one trace, bound.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, GetSize)]
 pub struct Binding {
     classes: Vec<Option<Bound>>,
     /// The fields to decode.
@@ -154,6 +159,7 @@ pub struct Binding {
     /// The architecture, by which system calls are numbered.
     machine: Option<String>,
     /// Functions on call stacks that are recorded by name.
+    #[get_size(ignore)]
     frames: Arc<[Box<str>]>,
     /// How many numbers delimiters have, those of each counted.
     numbers: usize,
@@ -174,14 +180,6 @@ fn origin_of(shape: Shape) -> StackOrigin {
         Shape::TimerEnter | Shape::Tick => StackOrigin::Tick,
         Shape::Switch => StackOrigin::SwitchOut,
         _ => StackOrigin::Other,
-    }
-}
-
-impl HeapSize for Binding {
-    fn heap_bytes(&self) -> usize {
-        let bound = self.classes.iter().flatten().map(|bound| block(&bound.fields) + block(&bound.marks));
-        let wanted = self.projection.wanted.iter().flatten().map(block);
-        block(&self.classes) + bound.sum::<usize>() + block(&self.projection.wanted) + wanted.sum::<usize>()
     }
 }
 

@@ -29,7 +29,7 @@ packed! {
     MarkField { name, value }
     Mark { time, task, begins, thread, trace, cpu, key, kind, fields }
     Thread { host, tid, pid, ppid, virtual_ids, names, life, parent, idle, disk_worker, has_program }
-    Tables { names, hosts, traces, stacks, images, quality, lossy, covered, span, wake_stacks, remarks }
+    Tables { names, hosts, traces, stacks, images, quality, lossy, covered, span, of_ranks, wake_stacks, remarks }
 }
 
 packed_variants! {
@@ -114,6 +114,7 @@ impl Bounds {
             names: _,
             stacks: _,
             span: _,
+            of_ranks: _,
         } = tables;
         let image = |image: &ImageEvent| {
             let mut known = true;

@@ -11,6 +11,9 @@
 //! | `threads/TID/name`, `/pid`, `/ppid` | as the kernel named them |
 //! | `cpus/N/thread` | the tid of its running thread, 0 when idle |
 //!
+//! Of an MPI run `threads/NAME/state` and `threads/NAME/region`, its innermost region; NAME is `rank 3`, or what else
+//! the rank or its thread is called.
+//!
 //! Instances of one tid share their attributes. Attributes are numbered in the order of their paths. Cost: a sort of
 //! the threads, and their names.
 
@@ -40,6 +43,7 @@ pub(super) fn code(kind: SegmentKind) -> Option<u16> {
 pub(super) enum ThreadLine {
     State,
     Cpu,
+    /// Its system call, or the region of a rank.
     Syscall,
     Name,
     Pid,
@@ -55,6 +59,9 @@ const THREAD_LINES: [(&str, ThreadLine); 6] = [
     ("state", ThreadLine::State),
     ("syscall", ThreadLine::Syscall),
 ];
+
+/// Those of a rank of an MPI run, or of a thread of one.
+const RANK_LINES: [(&str, ThreadLine); 2] = [("region", ThreadLine::Syscall), ("state", ThreadLine::State)];
 
 /// The rows of an attribute.
 #[derive(Clone, Debug)]
@@ -103,7 +110,7 @@ impl AttributeTable {
             let own = threads.iter().skip(from).take_while(|(_, thread)| thread.host == host).count();
             if own > 0 {
                 let above = table.attributes.path(&format!("{}threads", prefix(host)));
-                table.add_threads(above, &threads, from..from + own);
+                table.add_threads(timeline, above, &threads, from..from + own);
             }
         }
         table.lines.resize(table.attributes.len(), NamedLine::None);
@@ -111,15 +118,27 @@ impl AttributeTable {
     }
 
     /// Add the attributes of the threads of a host, which are a part of all threads.
-    fn add_threads(&mut self, above: AttributeId, threads: &[(ThreadId, &Thread)], own: Range<usize>) {
-        let names = THREAD_LINES.map(|(name, line)| (self.attributes.name(name), line));
+    fn add_threads(
+        &mut self,
+        timeline: &Timeline,
+        above: AttributeId,
+        threads: &[(ThreadId, &Thread)],
+        own: Range<usize>,
+    ) {
+        let lines: &[(&str, ThreadLine)] = if timeline.is_of_ranks() { &RANK_LINES } else { &THREAD_LINES };
+        let names: Vec<_> = lines.iter().map(|(name, line)| (self.attributes.name(name), *line)).collect();
         let mut from = own.start as u32;
         for same in threads.get(own).unwrap_or(&[]).chunk_by(|a, b| a.1.tid == b.1.tid) {
             let until = from + same.len() as u32;
-            let at = self.numbered(above, same.first().map_or(0, |(_, thread)| thread.tid.into()));
-            for (name, line) in names {
-                let attribute = self.attributes.named(at, name);
-                self.name(attribute, NamedLine::Threads(line, from..until));
+            let first = same.first().map(|(_, thread)| *thread);
+            let rank = first.filter(|_| timeline.is_of_ranks()).and_then(|thread| thread.names.first());
+            let at = match rank {
+                Some(rank) => self.attributes.child(above, timeline.names().get(rank.name)),
+                None => self.numbered(above, first.map_or(0, |thread| thread.tid.into())),
+            };
+            for (name, line) in &names {
+                let attribute = self.attributes.named(at, *name);
+                self.name(attribute, NamedLine::Threads(*line, from..until));
             }
             from = until;
         }

@@ -17,6 +17,7 @@ use super::parts::LineStore;
 use super::pool::LeafPool;
 use super::slab_parts::{PartOfLine, PartTable, PartsOfSlabs};
 use super::values::{PartEnds, of_rows};
+use get_size2::GetSize;
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::{Add, Range};
@@ -340,7 +341,7 @@ impl<R: StoredRow> LineStoreBuilder<R> {
         self.parts.add(leaves, slab.parts);
         slab.nodes.into_iter().for_each(|node| self.nodes.push(node));
         for leaf in slab.leaves {
-            self.sealed_bytes += leaf.heap_bytes();
+            self.sealed_bytes += leaf.get_heap_size();
             self.leaves.push(leaf, R::FAMILY);
         }
     }

@@ -5,9 +5,9 @@
 
 use super::part_value::{PartValue, PartValues};
 use crate::base::bit_table::BitTable;
-use crate::base::heap::HeapSize;
 use crate::base::packed::packed;
 use crate::base::time::Timestamp;
+use get_size2::GetSize;
 use std::ops::Range;
 
 /// The rows of one line in one leaf.
@@ -44,7 +44,7 @@ const COLUMNS: usize = 5;
 packed! { LineDirectory { parts, lines, rows } }
 
 /// Where the rows of all lines are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, GetSize)]
 pub struct LineDirectory {
     /// By line and position.
     parts: BitTable<COLUMNS>,
@@ -231,12 +231,6 @@ impl LineDirectory {
         directory.begin_line();
         directory.seal();
         directory
-    }
-}
-
-impl HeapSize for LineDirectory {
-    fn heap_bytes(&self) -> usize {
-        self.parts.heap_bytes() + self.lines.heap_bytes()
     }
 }
 

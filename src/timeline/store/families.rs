@@ -8,11 +8,12 @@ use super::pool::LeafPool;
 use super::sums::StateSums;
 use super::whole::StoreError;
 use crate::base::ctx::Ctx;
-use crate::base::heap::{HeapSize, MemoryPart, PartSizes};
+use crate::base::heap::{MemoryPart, PartSizes};
 use crate::base::lazy::Lazy;
 use crate::base::{budget, memory};
 use crate::timeline::questions::Family;
 use crate::timeline::{Call, CpuRun, DiskRequest, PageFault, Segment, Service, StackSample};
+use get_size2::GetSize;
 use std::sync::Arc;
 
 /// The sealed rows of a timeline; those of a family in a file are opened by the first question about them.
@@ -126,14 +127,14 @@ impl RowStores {
 
     /// What each family holds on the heap.
     pub fn hold(&self, sizes: &PartSizes) {
-        let counters = self.counters.made().into_iter().flatten().map(|counter| counter.values.heap_bytes());
-        let faults = self.page_faults.made().and_then(Option::as_ref).map_or(0, HeapSize::heap_bytes);
-        let devices = self.requests.heap_bytes() + self.services.heap_bytes();
-        sizes.hold(MemoryPart::Segments, self.segments.heap_bytes() + self.sums.heap_bytes());
-        sizes.hold(MemoryPart::Calls, self.calls.heap_bytes());
-        sizes.hold(MemoryPart::Samples, self.samples.heap_bytes());
-        sizes.hold(MemoryPart::OtherRows, self.runs.heap_bytes() + devices + faults + counters.sum::<usize>());
-        sizes.hold(MemoryPart::Marks, self.marks.heap_bytes());
+        let counters = self.counters.made().into_iter().flatten().map(|counter| counter.values.get_heap_size());
+        let faults = self.page_faults.made().and_then(Option::as_ref).map_or(0, GetSize::get_heap_size);
+        let devices = self.requests.get_heap_size() + self.services.get_heap_size();
+        sizes.hold(MemoryPart::Segments, self.segments.get_heap_size() + self.sums.get_heap_size());
+        sizes.hold(MemoryPart::Calls, self.calls.get_heap_size());
+        sizes.hold(MemoryPart::Samples, self.samples.get_heap_size());
+        sizes.hold(MemoryPart::OtherRows, self.runs.get_heap_size() + devices + faults + counters.sum::<usize>());
+        sizes.hold(MemoryPart::Marks, self.marks.get_heap_size());
         sizes.hold(MemoryPart::Leaves, self.pool.as_ref().map_or(0, |pool| pool.heap_bytes()));
     }
 }

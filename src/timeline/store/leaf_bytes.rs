@@ -17,6 +17,7 @@
 use super::columns::PackedColumn;
 use crate::base::time::Timestamp;
 use crate::timeline::questions::Family;
+use get_size2::{GetSize, GetSizeTracker};
 use std::sync::Arc;
 
 /// The version of the layout.
@@ -233,9 +234,10 @@ impl Leaf {
     pub(super) fn items(&self) -> usize {
         self.items as usize
     }
+}
 
-    /// Bytes on the heap.
-    pub fn heap_bytes(&self) -> usize {
-        self.bytes.len()
+impl GetSize for Leaf {
+    fn get_heap_size_with_tracker<T: GetSizeTracker>(&self, tracker: T) -> (usize, T) {
+        (self.bytes.len(), tracker)
     }
 }

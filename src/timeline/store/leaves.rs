@@ -7,14 +7,14 @@
 use super::directory::{LineDirectory, LinePart};
 use super::leaf_bytes::Leaf;
 use super::pool::{LeafId, LeafPool, LeafSource};
-use crate::base::heap::block;
 use crate::timeline::questions::Family;
+use get_size2::GetSize;
 use std::fmt::Debug;
 use std::ops::Deref;
 use std::sync::Arc;
 
 /// The leaves of one store.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, GetSize)]
 pub enum Leaves {
     /// In memory.
     Here(Vec<Leaf>),
@@ -23,8 +23,9 @@ pub enum Leaves {
 }
 
 /// Leaves in a pool.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, GetSize)]
 pub struct PooledLeaves {
+    #[get_size(ignore)]
     pool: Arc<LeafPool>,
     ids: Vec<LeafId>,
 }
@@ -161,18 +162,9 @@ impl Leaves {
     /// Bytes of the blocks that are its own: those of a pool are the pool's.
     pub fn own_bytes(&self) -> usize {
         match self {
-            Leaves::Here(leaves) => leaves.iter().map(Leaf::heap_bytes).sum(),
+            Leaves::Here(leaves) => leaves.iter().map(GetSize::get_heap_size).sum(),
             Leaves::Pooled(_) => 0,
         }
-    }
-
-    /// Bytes on the heap; without those of a pool.
-    pub fn heap_bytes(&self) -> usize {
-        let list = match self {
-            Leaves::Here(leaves) => block(leaves),
-            Leaves::Pooled(pooled) => block(&pooled.ids),
-        };
-        self.own_bytes() + list
     }
 }
 

@@ -11,11 +11,11 @@ use super::leaves::{LeafHandle, LeafPin, Leaves};
 use super::pool::LeafPool;
 use super::rows::{optional, present, unzigzag, zigzag};
 use super::whole::StoreError;
-use crate::base::heap::{HeapSize, block};
 use crate::base::names::NameId;
 use crate::timeline::questions::Family;
 use crate::timeline::rows::{Mark, MarkField, MarkRow};
 use crate::timeline::segments::ThreadId;
+use get_size2::GetSize;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -155,7 +155,7 @@ impl MarkView<'_> {
 }
 
 /// Marks that are not in a leaf yet.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, GetSize)]
 struct OpenMarks {
     rows: Vec<MarkRow>,
     /// The fields of all of them, one after the other.
@@ -172,13 +172,7 @@ impl OpenMarks {
     }
 }
 
-impl HeapSize for OpenMarks {
-    fn heap_bytes(&self) -> usize {
-        block(&self.rows) + block(&self.fields) + block(&self.ends)
-    }
-}
-
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, GetSize)]
 pub struct MarkStore {
     leaves: Leaves,
     /// Those after the last leaf.
@@ -224,7 +218,7 @@ impl MarkStore {
     }
 
     pub fn open_bytes(&self) -> usize {
-        self.open.heap_bytes()
+        self.open.get_heap_size()
     }
 
     /// What does not hold of its leaves (`--check`): they are made again of their bytes.
@@ -302,12 +296,6 @@ impl MarkStore {
 impl Extend<Mark> for MarkStore {
     fn extend<T: IntoIterator<Item = Mark>>(&mut self, marks: T) {
         marks.into_iter().for_each(|mark| self.push(MarkRow::of(0, &mark), &mark.fields));
-    }
-}
-
-impl HeapSize for MarkStore {
-    fn heap_bytes(&self) -> usize {
-        self.leaves.heap_bytes() + self.open.heap_bytes()
     }
 }
 

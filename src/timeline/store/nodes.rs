@@ -18,8 +18,8 @@
 
 use super::leaf::StoredRow;
 use super::leaf_bytes::names_lines;
-use crate::base::heap::{HeapSize, block};
 use crate::base::time::{Span, Timestamp};
+use get_size2::GetSize;
 use std::ops::Range;
 
 /// Children of a node.
@@ -30,7 +30,7 @@ const LIFTED: usize = 64;
 const BAND: u32 = 2;
 
 /// The lines and the time of some rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, GetSize)]
 pub struct NodeBounds {
     /// First start to last end, of rows that are not lifted.
     pub span: Span,
@@ -58,7 +58,7 @@ pub(super) fn meets(row: Span, span: Span) -> bool {
 }
 
 /// A row outside the bounds of its leaf's node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, GetSize)]
 pub struct LiftedRow {
     pub span: Span,
     pub line: u32,
@@ -67,7 +67,7 @@ pub struct LiftedRow {
 }
 
 /// A row in a [`Band`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, GetSize)]
 struct BandRow {
     row: LiftedRow,
     leaf: u32,
@@ -137,7 +137,7 @@ fn begin_of<R: StoredRow>(rows: &[R]) -> Timestamp {
 }
 
 /// The lifted rows of like duration.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, GetSize)]
 struct Band {
     /// By end, then line, leaf and row.
     rows: Vec<BandRow>,
@@ -156,7 +156,7 @@ impl Band {
 }
 
 /// The nodes of one level.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, GetSize)]
 struct Level {
     bounds: Vec<NodeBounds>,
     /// For each node the nanoseconds in each state.
@@ -184,7 +184,7 @@ impl Level {
 }
 
 /// The nodes above the leaves of a store.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, GetSize)]
 pub struct Nodes {
     /// The leaves first, the root last; empty without leaves.
     levels: Vec<Level>,
@@ -341,12 +341,4 @@ fn above(level: &Level, states: usize) -> Level {
         above.join(node / FANOUT, bounds, level.times(node, states));
     }
     above
-}
-
-impl HeapSize for Nodes {
-    fn heap_bytes(&self) -> usize {
-        let levels = self.levels.iter().map(|level| block(&level.bounds) + block(&level.times));
-        let bands = self.bands.iter().map(|band| block(&band.rows));
-        levels.sum::<usize>() + bands.sum::<usize>() + block(&self.levels) + block(&self.bands)
-    }
 }

@@ -10,8 +10,8 @@ use super::leaf_bytes::Leaf;
 use super::leaves::{LeafPin, Leaves, NO_LEAVES};
 use super::nodes::Nodes;
 use super::pool::LeafPool;
-use crate::base::heap::HeapSize;
 use crate::base::time::Timestamp;
+use get_size2::GetSize;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -21,23 +21,19 @@ use std::sync::Arc;
 const NEAR: usize = 6;
 
 /// The sealed rows of a family.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, GetSize)]
+#[get_size(ignore(R))]
 pub struct LineStore<R> {
     pub(super) leaves: Leaves,
     pub(super) nodes: Nodes,
     pub(super) directory: Arc<LineDirectory>,
+    #[get_size(ignore)]
     pub(super) family: PhantomData<R>,
 }
 
 impl<R> Default for LineStore<R> {
     fn default() -> Self {
         LineStore { leaves: Leaves::default(), nodes: Nodes::default(), directory: Arc::default(), family: PhantomData }
-    }
-}
-
-impl<R> HeapSize for LineStore<R> {
-    fn heap_bytes(&self) -> usize {
-        self.leaves.heap_bytes() + self.nodes.heap_bytes() + self.directory.heap_bytes()
     }
 }
 

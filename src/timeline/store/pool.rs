@@ -21,6 +21,7 @@ use crate::base::memory_limit::Limit;
 use crate::base::spill::{SpillArea, SpillFile, SpillPlace};
 use crate::base::{budget, memory};
 use crate::timeline::questions::Family;
+use get_size2::GetSize;
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,7 +37,7 @@ pub trait LeafSource: Debug + Send + Sync {
 const LEAST: u64 = budget::least_for_leaves(1);
 
 /// The number of a leaf in its pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, GetSize)]
 pub(super) struct LeafId(u32);
 
 /// A leaf in memory, in the file, or both.
@@ -255,7 +256,7 @@ impl LeafPool {
         let Some(pooled) = state.leaves.get_mut(id.0 as usize) else { return };
         pooled.leaf = Some(Arc::clone(leaf));
         pooled.used = true;
-        state.bytes += leaf.heap_bytes() as u64;
+        state.bytes += leaf.get_heap_size() as u64;
         state.clock.push_back(id);
         self.let_leaves_go(state);
         self.progress.parts.hold(MemoryPart::Leaves, state.bytes as usize);
@@ -292,7 +293,7 @@ impl LeafPool {
             }
             self.progress.leaves_written.fetch_add(1, Ordering::Relaxed);
         }
-        state.bytes -= leaf.heap_bytes() as u64;
+        state.bytes -= leaf.get_heap_size() as u64;
         pooled.leaf = None;
         true
     }

@@ -14,6 +14,7 @@ use crate::base::statistics::Random;
 use crate::base::time::{Span, Timestamp};
 use crate::timeline::rows::{Mark, MarkField};
 use crate::timeline::{Call, Timeline, TimelineDraft};
+use get_size2::GetSize;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -122,7 +123,7 @@ fn ask(lines: &[Vec<Call>], store: &LineStore<Call>, ctx: &Ctx, questions: usize
 #[test]
 fn leaves_give_way_and_come_back() {
     let (lines, store) = calls();
-    let leaf = store.leaves().handle(0).unwrap().heap_bytes() as u64;
+    let leaf = store.leaves().handle(0).unwrap().get_heap_size() as u64;
     let count = store.leaves().len() as u64;
     for budget in [0, leaf, 3 * leaf + 7, count * leaf / 2, u64::MAX] {
         let ctx = Ctx::new(1);
@@ -147,7 +148,7 @@ fn leaves_give_way_and_come_back() {
 #[test]
 fn leaves_give_way_at_once_when_a_pool_shrinks() {
     let (lines, mut store) = calls();
-    let leaf = store.leaves().handle(0).unwrap().heap_bytes() as u64;
+    let leaf = store.leaves().handle(0).unwrap().get_heap_size() as u64;
     let ctx = Ctx::new(1);
     let pool = pool(u64::MAX, Faulty::default(), &ctx);
     store.move_to(&pool);

@@ -7,9 +7,9 @@ use super::families::RowStores;
 use super::leaf::StoredRow;
 use super::leaves::Leaves;
 use super::parts::LineStore;
-use crate::base::heap::HeapSize;
 use crate::model::stored::{StoredFamily, StoredRows};
 use crate::timeline::questions::Family;
+use get_size2::GetSize;
 
 /// Bytes of all leaves.
 fn leaf_bytes(leaves: &Leaves) -> u64 {
@@ -26,7 +26,7 @@ fn of_family<R: StoredRow>(store: &LineStore<R>) -> StoredFamily {
         leaves: store.leaves().len() as u64,
         levels: store.nodes().levels() as u64,
         bytes: leaf_bytes(store.leaves()),
-        index_bytes: (directory.heap_bytes() + store.nodes().heap_bytes()) as u64,
+        index_bytes: (directory.get_heap_size() + store.nodes().get_heap_size()) as u64,
     }
 }
 

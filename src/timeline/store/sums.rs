@@ -13,10 +13,10 @@
 use super::leaf::StoredRow;
 use super::parts::LineStore;
 use crate::base::bit_table::BitTable;
-use crate::base::heap::HeapSize;
 use crate::base::packed::packed;
 use crate::base::time::Span;
 use crate::timeline::Segment;
+use get_size2::GetSize;
 use std::ops::Range;
 
 /// Rows between two sums of a line, at least.
@@ -30,7 +30,7 @@ const PART: usize = 0;
 const COLUMNS: usize = 1 + Segment::STATES;
 
 /// See the module.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, GetSize)]
 pub struct StateSums {
     /// By line: the number of its first sum; then the number of sums.
     lines: BitTable<1>,
@@ -105,11 +105,5 @@ pub fn add(times: &mut KindTimes, row: &Segment, span: Span) {
     let inside = row.span.clip(span);
     if let Some(time) = times.get_mut(row.state()).filter(|_| !inside.is_empty()) {
         *time = time.wrapping_add(inside.end.abs_diff(inside.start));
-    }
-}
-
-impl HeapSize for StateSums {
-    fn heap_bytes(&self) -> usize {
-        self.lines.heap_bytes() + self.sums.heap_bytes()
     }
 }
