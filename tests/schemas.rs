@@ -42,6 +42,7 @@ fn recordings() -> Vec<PathBuf> {
     all.extend(list("archives").into_iter().map(|path| path.join("trace")).filter(|path| path.is_dir()));
     let is_recording = |path: &PathBuf| path.extension().is_some_and(|e| e == "data" || e == "dat");
     all.extend(list("recorders").into_iter().filter(is_recording));
+    all.push(repository().join("fixtures/recorders/pair"));
     all.extend([repository().join("fixtures/texts/profile.txt"), repository().join("fixtures/profiles/new.data")]);
     all.sort();
     assert!(all.len() >= 18, "{all:?}");

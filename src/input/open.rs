@@ -13,7 +13,7 @@ use super::formats::{KnownFormat, OpenedBy, OpenedFile};
 use super::plain::PlainFile;
 use super::source::{Source, share_clocks};
 use super::trace::Trace;
-use super::{beside, ctf, environment, formats, not_a_recording, otf2, plain};
+use super::{beside, ctf, environment, formats, not_a_recording, otf2, plain, search};
 use crate::base::ctx::Ctx;
 use crate::base::heap::MemoryPart;
 use crate::base::notice::Notice;
@@ -179,6 +179,9 @@ fn nothing_left(traces: &[ctf::CtfTrace], left_out: &[LeftOut]) -> Option<String
 
 /// The temporary files into which a recording may have to be unpacked.
 pub fn temporary_files(path: &Path) -> usize {
+    if let Some(pair) = path.is_dir().then(|| search::pair_in(path)).flatten() {
+        return pair.iter().map(|part| temporary_files(part)).sum();
+    }
     // Standard input may be a packed file, and that a recording with packed parts.
     if plain::is_needed(path) { 3 } else { formats::at(path).map_or(0, |known| known.format.temporary_files) }
 }

@@ -75,7 +75,8 @@ pub struct TracefsOptions {
     /// An event of the threads for which --filter holds; repeatable
     #[arg(long = "filtered", value_name = "EVENT")]
     filtered: Vec<String>,
-    /// Do not record until tracing is switched on in the instances
+    /// Beside another recorder: do not record until tracing is switched on in the instances, and leave names of threads
+    /// and functions to the other
     #[arg(long)]
     paused: bool,
     /// Record the --chosen events of the command
@@ -125,8 +126,10 @@ pub fn run(options: &TracefsOptions) -> Result<Option<ExitStatus>, RecordError> 
     let folder = options.output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let instances = options.setups().into_iter().map(|setup| Instance::create(&options.tracefs, setup));
     let instances: Vec<Instance> = instances.collect::<Result<_, _>>()?;
-    let mut processes = ProcessTable::default();
-    processes.add_living(Path::new("/proc"));
+    let mut processes = (!options.paused).then(ProcessTable::default);
+    if let Some(table) = &mut processes {
+        table.add_living(Path::new("/proc"));
+    }
     let mut cpus: Vec<Vec<DrainedCpu>> = Vec::new();
     for instance in &instances {
         cpus.push(instance.cpus(folder).map_err(|e| failed(instance.path(), &e))?);
@@ -143,16 +146,17 @@ pub fn run(options: &TracefsOptions) -> Result<Option<ExitStatus>, RecordError> 
         status
     })?;
     cpus.iter_mut().flatten().for_each(drain_all);
-    processes.add_living(Path::new("/proc"));
-    processes.add_saved_names(&options.tracefs);
+    if let Some(table) = &mut processes {
+        table.add_living(Path::new("/proc"));
+        table.add_saved_names(&options.tracefs);
+    }
     let mut buffers = Vec::new();
     for (instance, cpus) in instances.iter().zip(cpus) {
         buffers.push(RecordedBuffer { name: instance.name().to_owned(), stats: instance.stats(), cpus });
     }
     let full = buffers.iter().flat_map(|buffer| &buffer.cpus).find_map(|cpu| cpu.failure());
     let events = instances.iter().flat_map(Instance::event_folders).collect();
-    let trace =
-        TraceDat { tracefs: &options.tracefs, events, buffers, has_stacks: !options.stacks.is_empty(), processes };
+    let trace = TraceDat { tracefs: &options.tracefs, events, buffers, processes };
     let written = trace.write(&options.output).map_err(|e| failed(&options.output, &e))?;
     if let Some(why) = full {
         return Err(RecordError::failed(path_text(&options.output), format!("it ends early: {why}")));

@@ -51,9 +51,8 @@ pub struct TraceDat<'a> {
     /// The folders of the recorded events.
     pub events: Vec<PathBuf>,
     pub buffers: Vec<RecordedBuffer>,
-    /// It has call stacks: the addresses of the kernel's functions and the files of processes name their functions.
-    pub has_stacks: bool,
-    pub processes: ProcessTable,
+    /// `None` beside another recorder, which knows the threads and has all call stacks.
+    pub processes: Option<ProcessTable>,
 }
 
 /// The file while it is written.
@@ -104,14 +103,14 @@ impl TraceDat<'_> {
         to.pointed_section(id::FTRACE_EVENTS, &formats(&STACKS.map(|name| events.join("ftrace").join(name)))?)?;
         to.pointed_section(id::EVENT_FORMATS, &self.event_formats()?)?;
         let counted = |text: &[u8]| [&(text.len() as u32).to_ne_bytes()[..], text].concat();
-        if self.has_stacks {
+        if let Some(processes) = &self.processes {
             to.pointed_section(id::KALLSYMS, &counted(&std::fs::read("/proc/kallsyms").unwrap_or_default()))?;
-            self.processes.maps().for_each(|maps| to.text_option(id::PROCMAPS, maps));
+            let names = processes.names();
+            to.pointed_section(id::CMDLINES, &[&(names.len() as u64).to_ne_bytes()[..], &names].concat())?;
+            processes.maps().for_each(|maps| to.text_option(id::PROCMAPS, maps));
         }
         let strings = std::fs::read(self.tracefs.join("printk_formats")).unwrap_or_default();
         to.pointed_section(id::PRINTK, &counted(&strings))?;
-        let names = self.processes.names();
-        to.pointed_section(id::CMDLINES, &[&(names.len() as u64).to_ne_bytes()[..], &names].concat())?;
         to.text_option(id::TRACECLOCK, "local [mono]");
         let system = rustix::system::uname();
         let words = [system.sysname(), system.nodename(), system.release(), system.machine()];
