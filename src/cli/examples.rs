@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn each_command_has_examples_that_parse() {
-        let shown = |command: &&clap::Command| !command.is_hide_set() && !["help", "man"].contains(&command.get_name());
+        let shown = |command: &&Command| !command.is_hide_set() && !["help", "man"].contains(&command.get_name());
         for command in definition().get_subcommands().filter(shown) {
             let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(text.contains("Example"), "{}", command.get_name());
