@@ -72,7 +72,11 @@ pub(super) fn run(options: &RecordOptions) -> anyhow::Result<AfterRecording> {
     let identity = std::process::id();
     // A command has not begun yet, and what it will do is unknown.
     let is_tried = purpose == PlanUse::Run && request.command.is_empty();
-    let trial = if is_tried { Trial::run(&host, &request.pids, identity)? } else { None };
+    let tried = if is_tried { Trial::run(&host, &request.pids, identity) } else { Ok(None) };
+    let trial = tried.unwrap_or_else(|error| {
+        say(&format!("note: what the recording costs is unknown: {}", clean::line(&error.to_string())));
+        None
+    });
     let plan = plan(&host, request, &folder, identity, purpose, trial.as_ref()).map_err(|error| match error {
         // The command line is right, and the machine cannot.
         RecordError::NoRecorder(_) => anyhow::Error::from(error),

@@ -2,10 +2,11 @@
 //!
 //! In: a root folder (`/`, or a prepared folder in tests) and the folders of programs. Out: [`Capabilities`], which is
 //! immutable. [`Capabilities::detect`] reads small files below `/proc`, `/sys`, `/etc` and `/lib/modules`, and runs
-//! each recorder for its version. It writes one file, with the value that the file already has: only a write shows
-//! whether tracing may be switched on.
+//! each recorder for its version. It writes one file, with the value that the file already has, and makes a ring buffer
+//! that it removes: only this shows whether tracing may be switched on, and ring buffers made.
 
 use super::Recorder;
+use super::leftovers::GROUP;
 use super::shell::ShellCommand;
 use crate::model::runtimes;
 use std::collections::BTreeSet;
@@ -124,10 +125,12 @@ impl Capabilities {
     }
 }
 
-/// True for a mounted tracefs in which this user may make instances.
+/// True for a mounted tracefs in which this user may make instances: a confined machine refuses it to root as well, so
+/// one is made and removed.
 fn can_make_instances(tracefs: &Path) -> bool {
-    use rustix::fs::{Access, access};
-    access(tracefs.join("instances"), Access::WRITE_OK).is_ok() && tracefs.join("events/header_page").is_file()
+    let instance = tracefs.join("instances").join(format!("{GROUP}{}_check", std::process::id()));
+    let is_made = tracefs.join("events/header_page").is_file() && std::fs::create_dir(&instance).is_ok();
+    is_made && std::fs::remove_dir(&instance).is_ok()
 }
 
 /// The value after a name in a file like `/proc/self/status`. `Uid:` has several values; the effective user is the
