@@ -13,6 +13,7 @@ use super::question_counts::QuestionCounts;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The computation was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,7 +63,9 @@ impl Cancel {
 /// How far the computation is, read by the interface and by the progress line on stderr.
 #[derive(Debug, Default)]
 pub struct Progress {
-    stage: Mutex<&'static str>,
+    stage: Mutex<Stage>,
+    /// Stages that have ended and were not taken yet, each once, in the order in which they were entered.
+    ended: Mutex<Vec<StageTime>>,
     /// Units done in this stage (bytes while decoding, items else).
     pub done: AtomicU64,
     /// Units in this stage; 0 while unknown.
@@ -81,17 +84,50 @@ pub struct Progress {
     pub leaves_read: AtomicU64,
 }
 
+/// The stage of the work.
+#[derive(Debug, Default)]
+struct Stage {
+    name: &'static str,
+    began: Option<Instant>,
+}
+
+/// How long a stage took, all its times together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StageTime {
+    pub name: &'static str,
+    pub took: Duration,
+}
+
 impl Progress {
     /// Enter a stage ("reading", "paths" ...) of `total` units.
     pub fn enter(&self, stage: &'static str, total: u64) {
-        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;
+        self.end_stage(stage);
         self.done.store(0, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
     }
 
+    /// End the present stage, and begin another one.
+    fn end_stage(&self, name: &'static str) {
+        let now = Instant::now();
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let Stage { name: ended, began } = std::mem::replace(&mut *stage, Stage { name, began: Some(now) });
+        let Some(took) = began.map(|began| now.duration_since(began)) else { return };
+        let mut all = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        match all.iter_mut().find(|stage| stage.name == ended) {
+            Some(stage) => stage.took += took,
+            None => all.push(StageTime { name: ended, took }),
+        }
+    }
+
+    /// The stages since the last call, of which the present one ends here.
+    pub fn take_stages(&self) -> Vec<StageTime> {
+        self.end_stage("");
+        std::mem::take(&mut *self.ended.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Name of the stage.
     pub fn stage(&self) -> &'static str {
-        *self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner).name
     }
 
     /// `n` more units are done.
@@ -190,5 +226,24 @@ impl HelperPool {
         // Every thread has begun before the caller takes more memory.
         pool.broadcast(|_| ());
         Some(pool)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stage_is_timed_once_however_often_it_is_entered() {
+        let progress = Progress::default();
+        for stage in ["reading", "paths", "reading", "results"] {
+            progress.enter(stage, 1);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let stages = progress.take_stages();
+        let names: Vec<&str> = stages.iter().map(|stage| stage.name).collect();
+        assert_eq!(names, ["reading", "paths", "results"]);
+        assert!(stages[0].took >= Duration::from_millis(4) && stages[2].took >= Duration::from_millis(2), "{stages:?}");
+        assert!(progress.take_stages().iter().all(|stage| stage.name.is_empty()), "nothing was entered since");
     }
 }

@@ -1,6 +1,6 @@
 //! Output of a command: the answer as text or JSON on stdout; progress, times and memory on stderr.
 
-use crate::base::ctx::Ctx;
+use crate::base::ctx::{Ctx, StageTime};
 use crate::base::file::Output;
 use crate::base::heap::HeldPart;
 use crate::base::large_blocks::LARGE_BLOCKS;
@@ -19,6 +19,9 @@ pub const STDOUT: &str = "stdout cannot be written: make room, or write to anoth
 
 /// Time after which a job shows a progress line.
 const PATIENCE: Duration = Duration::from_millis(400);
+
+/// The least time of a part of a stage that is shown.
+const LEAST_SHOWN: Duration = Duration::from_micros(100);
 
 /// Stdout and stderr for one command.
 pub(super) struct Console<'a> {
@@ -106,6 +109,11 @@ impl<'a> Console<'a> {
         let now = Instant::now();
         self.time(name, now.duration_since(self.since));
         self.since = now;
+        for StageTime { name, took } in self.ctx.progress.take_stages() {
+            if self.timings && took >= LEAST_SHOWN && !name.is_empty() {
+                say(&format!("{:>10} {:9.3} ms {name}", "", took.as_secs_f64() * 1e3));
+            }
+        }
     }
 
     /// Report a time that was measured elsewhere.
