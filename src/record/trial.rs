@@ -3,7 +3,8 @@
 //! In: the topics, the chosen threads, a mounted tracefs. Out: events a second of each topic, on all CPUs and on the
 //! busiest one, and the time that an event takes. Each topic has an instance with the smallest buffers, which keep the
 //! last events and are never read: the kernel's own counters are the answer. A loop of this thread, timed without and
-//! with a recorded system call, gives the time of an event on this machine ([`ns_of_event`]). Cost: [`TRIAL`], in which
+//! with a recorded system call, gives the time of an event on this machine ([`ns_of_event`]). A shell removes the
+//! instances where this program is killed meanwhile. Cost: [`TRIAL`], in which
 //! the machine pays for a full recording by tracefs.
 
 use super::RecordError;
@@ -12,7 +13,10 @@ use super::leftovers::GROUP;
 use super::processes::thread_ids;
 use super::tracefs::{Instance, InstanceSetup, RecordedEvent};
 use crate::advice::topic::{TOPICS, Topic};
+use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long events are counted.
@@ -92,6 +96,8 @@ impl Trial {
                 has_stacks: false,
             }
         };
+        let prefix = tracefs.join("instances").join(format!("{GROUP}{identity}_trial_"));
+        let _guard = Guard::start(&prefix).map_err(|e| RecordError::failed("sh", format!("cannot start: {e}")))?;
         let threads: Vec<u32> = thread_ids(pids).into_iter().collect();
         let of_all = TOPICS.iter().map(|topic| setup(topic, None));
         let of_chosen = TOPICS.iter().filter(|topic| topic.is_of_calls() || topic.has_stacks());
@@ -150,6 +156,29 @@ impl Trial {
             (true, true) => (WITH_STACK, rate.all * STACK_BYTES),
         };
         RecordingCost { events: rate.all, bytes, share: rate.busiest * times * self.event_ns / 1e9 }
+    }
+}
+
+/// A process that removes the instances of a trial when this program has ended before, whatever ended it.
+struct Guard(Child);
+
+/// Waits for the end of its input; `$0` is the beginning of the paths.
+const REMOVAL: &str = r#"cat >/dev/null; for one in "$0"*; do [ ! -d "$one" ] || rmdir "$one"; done"#;
+
+impl Guard {
+    /// Of the instances whose paths begin so.
+    fn start(prefix: &Path) -> io::Result<Guard> {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(REMOVAL).arg(prefix).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Signals of the terminal do not reach it.
+        command.process_group(0).spawn().map(Guard)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
     }
 }
 

@@ -6,10 +6,10 @@ usage: check.py [--bin PATH] [--kills N] [--seed N] [--only PART] [--folder DIR]
 The parts are `record` (perf: with a probed function, as a flight recorder, until a slow call), `explain` of packed
 recordings, `build` and `build --history`, `report`; a fifth of the kills go to `record`, the rest in equal numbers to
 the other parts. KILL, TERM, INT and HUP come by turns, each at a random moment of the run's usual length. A kill counts
-when the program still ran. `record` is also killed together with its script and recorder (ALL): then the probes stay,
-until `record --clean` or the next `record`. After each kill:
+when the program still ran. `record` is also killed together with its script and recorder (ALL): then probes and ring
+buffers stay, until `record --clean` or the next `record`. After each kill:
 
-- no process of the run is alive, and no probe of it is in the kernel;
+- no process of the run is alive, and no probe and no ring buffer of it is in the kernel;
 - the folder of temporary files is empty;
 - what `-o` names is not there, or is the old file or the new one, whole, for readers meanwhile as well, and nothing is
   beside it; KILL may leave a hidden name there, which the next run has to remove;
@@ -21,13 +21,14 @@ import argparse, collections, os, random, shutil, signal, subprocess, sys, tempf
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROBES, SYMBOLS = "/sys/kernel/tracing/uprobe_events", "/proc/kallsyms"
+INSTANCES = "/sys/kernel/tracing/instances"
 ALL, SIGNALS = "ALL", ["KILL", "TERM", "INT", "HUP"]
 # Moments are chosen up to this part of the usual length, for runs that take longer than usual.
 BEYOND = 1.1
 # Seconds in which a recorder has to write the rest of its buffers.
 PATIENCE = 60
 HIDDEN = ".whyslow-"
-FINISHED = {"perf.data", "record.log", "environment.jsonl", "kallsyms"}
+FINISHED = {"perf.data", "trace.dat", "record.log", "environment.jsonl", "kallsyms"}
 FORMATS = ["html", "md", "svg", "folded", "speedscope.json", "pb.gz"]
 PROGRAM = """#include <unistd.h>
 __attribute__((noinline)) int handle(int x) { usleep(x % 7 ? 1000 : 9000); return x + 1; }
@@ -108,6 +109,12 @@ def probes(pid):
     return [line for line in (read(PROBES) or b"").decode().splitlines() if f":whyslow_{pid}/" in line]
 
 
+def ring_buffers(pid):
+    """The instances of tracefs of a run: `whyslow_PID`, `whyslow_PID_chosen`."""
+    names = os.listdir(INSTANCES) if os.path.isdir(INSTANCES) else []
+    return [name for name in names if f"{name}_".startswith(f"whyslow_{pid}_")]
+
+
 def kill(scene, run, how, length, reader=None):
     """Kill a run at a random moment; `None` if it had ended. `reader` is started at a moment before."""
     process, moment = scene.start(run.words), scene.dice.uniform(0, length * BEYOND)
@@ -152,16 +159,16 @@ def left(scene):
 
 def recorded(scene, how, killed, counts):
     """What is wrong behind a killed `record`."""
-    wrong, made = [], probes(killed.pid)
+    wrong, made = [], probes(killed.pid) + ring_buffers(killed.pid)
     if made and how == ALL:
-        counts["probes removed by the next"] += 1
+        counts["probes and ring buffers removed by the next"] += 1
         words = ["record", "--clean"] if scene.dice.random() < 0.5 else \
             ["record", "--with", "perf", "-d", "50ms", "--no-open", "-o", scene.path("next")]
         status, said = scene.ask(words)
         shutil.rmtree(scene.path("next"), ignore_errors=True)
         wrong += [f"{' '.join(words[:3])}: {said[-200:]!r}"] if status else []
-        made = probes(killed.pid)
-    wrong += [f"a probe is left: {line}" for line in made]
+        made = probes(killed.pid) + ring_buffers(killed.pid)
+    wrong += [f"a probe or ring buffer is left: {line}" for line in made]
     folder = os.path.join(scene.out, "recording")
     names = set(os.listdir(folder)) if os.path.exists(folder) else set()
     if how == ALL:

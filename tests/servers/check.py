@@ -139,7 +139,8 @@ def hold(server, folder, options):
             server.fill(port)
         load = [f"{folder}/load", server.kind, str(port), calls]
         record = ["record", "--with", "perf"]
-        run(options.bin, [*record, "-o", recordings[0], "--no-open", "--", *load])
+        # The system calls of the server, too.
+        run(options.bin, [*record, "--full", "-o", recordings[0], "--no-open", "--", *load])
         compare(options.bin, recordings[0], "call:load", calls, failures)
         if server.logs:
             compare(options.bin, recordings[0], f"serve:{server.comm}", log, failures)

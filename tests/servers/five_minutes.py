@@ -41,7 +41,7 @@ def play(bin_path, folder):
             time.sleep(0.05)
         cli(port, "debug", "populate", "60000", "key", "32")
         recording = f"{folder}/whyslow-recording"
-        record = [bin_path, "record", "--no-open", "--call-graph", "dwarf", "-o", recording, "--"]
+        record = [bin_path, "record", "--full", "--no-open", "--call-graph", "dwarf", "-o", recording, "--"]
         subprocess.run([*record, "nice", "-n", "-19", load], check=True, stdout=subprocess.DEVNULL)
         answer = subprocess.run([bin_path, "explain", "--json", recording], check=True, capture_output=True, text=True)
         return json.loads(answer.stdout)
