@@ -3,7 +3,7 @@
 //! In: the topics of `advice/topic.rs`, the events that the kernel has, the request, and what a trial has counted. Out:
 //! events of all threads, system calls of the chosen ones, and what both cost. A recording is light unless it was asked
 //! to be full: system calls cost a busy server as much as it makes of them, and interrupts and packets as much again.
-//! Where a trial shows that they are cheap on this machine, they are recorded all the same.
+//! Where a trial shows that they are cheap on this machine while it is busy, they are recorded all the same.
 
 use super::capabilities::Capabilities;
 use super::trial::{RecordingCost, Trial};
@@ -13,6 +13,10 @@ use crate::base::figure;
 
 /// The part of the busiest CPU's time that topics which a light recording leaves out may take together.
 const CHEAP: f64 = 0.01;
+
+/// The part of its time for which the busiest CPU must be busy in a trial: on a machine at rest all events are cheap,
+/// whatever it will do while it is recorded.
+const BUSY: f64 = 0.5;
 
 /// The topics of each recording: without them no wait can be explained.
 const LEAST: usize = 2;
@@ -52,7 +56,12 @@ pub(super) fn planned_events(
             TopicLoad::Light => true,
             TopicLoad::Calls if is_of_chosen => true,
             _ if request.full => true,
-            _ => cost.is_some_and(|cost| cheap + cost.share <= limit.unwrap_or(CHEAP)),
+            _ => match (cost, limit, trial) {
+                (Some(cost), Some(limit), _) => cheap + cost.share <= limit,
+                // As if the busiest CPU were busy all the time.
+                (Some(cost), None, Some(trial)) if trial.busy() >= BUSY => (cheap + cost.share) / trial.busy() <= CHEAP,
+                _ => false,
+            },
         };
         let is_paid = at < LEAST || cost.zip(limit).is_none_or(|(cost, limit)| cost_after(cost) <= limit);
         if !is_wanted || !is_paid {

@@ -13,6 +13,7 @@ use super::leftovers::GROUP;
 use super::processes::thread_ids;
 use super::tracefs::{Instance, InstanceSetup, RecordedEvent};
 use crate::advice::topic::{TOPICS, Topic};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -59,6 +60,8 @@ pub struct Trial {
     chosen_switches: EventRate,
     /// Nanoseconds that an event takes in a ring buffer of tracefs.
     event_ns: f64,
+    /// The part of the second for which the busiest CPU was busy.
+    busy: f64,
 }
 
 /// What a recording would cost.
@@ -108,12 +111,13 @@ impl Trial {
             .map(|setup| Instance::create(tracefs, setup))
             .collect::<Result<_, RecordError>>()?;
         let switch = |on: bool| instances.iter().try_for_each(|instance| instance.switch(on));
-        let begin = Instant::now();
+        let (begin, before) = (Instant::now(), CpuTicks::read(Path::new("/proc")));
         switch(true)?;
         std::thread::sleep(TRIAL);
         switch(false)?;
+        let busy = CpuTicks::read(Path::new("/proc")).busiest_since(&before);
         let seconds = begin.elapsed().as_secs_f64();
-        let mut trial = Trial { rates: vec![EventRate::default(); TOPICS.len()], ..Trial::default() };
+        let mut trial = Trial { rates: vec![EventRate::default(); TOPICS.len()], busy, ..Trial::default() };
         for topic in &TOPICS {
             let of = |chosen: Option<Vec<u32>>| {
                 let name = setup(topic, chosen).name;
@@ -137,6 +141,11 @@ impl Trial {
     pub fn paid_by_chosen(&self, by_perf: bool) -> f64 {
         let of_switch = if by_perf { WITH_STACK } else { 1.0 };
         (self.chosen.all + of_switch * self.chosen_switches.all) * self.event_ns / 1e9
+    }
+
+    /// The part of the second for which the busiest CPU was busy.
+    pub fn busy(&self) -> f64 {
+        self.busy
     }
 
     /// What a topic would cost, by perf or by tracefs.
@@ -179,6 +188,34 @@ impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
         let _ = self.0.wait();
+    }
+}
+
+/// The time of each CPU in ticks: all of it, and that in which it was idle.
+struct CpuTicks(BTreeMap<String, (u64, u64)>);
+
+impl CpuTicks {
+    /// By a folder like `/proc`.
+    fn read(proc: &Path) -> CpuTicks {
+        let text = std::fs::read_to_string(proc.join("stat")).unwrap_or_default();
+        let line = |line: &str| {
+            // `cpu0 USER NICE SYSTEM IDLE IOWAIT ...`
+            let (name, times) = line.split_once(' ')?;
+            name.strip_prefix("cpu")?.parse::<u32>().ok()?;
+            let times: Vec<u64> = times.split_whitespace().map_while(|time| time.parse().ok()).collect();
+            Some((name.to_owned(), (times.iter().take(8).sum(), times.iter().skip(3).take(2).sum())))
+        };
+        CpuTicks(text.lines().filter_map(line).collect())
+    }
+
+    /// The part of the time since then for which the busiest CPU was busy.
+    fn busiest_since(&self, before: &CpuTicks) -> f64 {
+        let busy = |(name, (all, idle)): (&String, &(u64, u64))| {
+            let (all_before, idle_before) = before.0.get(name)?;
+            let (all, idle) = (all.saturating_sub(*all_before), idle.saturating_sub(*idle_before));
+            (all > 0).then(|| 1.0 - idle as f64 / all as f64)
+        };
+        self.0.iter().filter_map(busy).fold(0.0, f64::max)
     }
 }
 
@@ -238,16 +275,29 @@ fn ns_of_event(tracefs: &Path, identity: u32) -> Result<f64, RecordError> {
 
 #[cfg(test)]
 impl Trial {
-    /// A trial in which each topic has these events, and an event takes 200 ns.
+    /// A trial on a busy machine in which each topic has these events, and an event takes 200 ns.
     pub fn of_rates(rate: impl Fn(&Topic) -> f64) -> Trial {
         let rate = |topic: &Topic| EventRate { all: rate(topic), busiest: rate(topic), bytes: 40.0 * rate(topic) };
-        Trial { rates: TOPICS.iter().map(rate).collect(), event_ns: 200.0, ..Trial::default() }
+        Trial { rates: TOPICS.iter().map(rate).collect(), event_ns: 200.0, busy: 1.0, ..Trial::default() }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn busiest_cpu_is_that_with_least_idle_time() {
+        let proc = tempfile::tempdir().unwrap();
+        let mut read = |cpu0: &str, cpu1: &str| {
+            let text = format!("cpu  9 9 9 9 9\ncpu0 {cpu0} 0 0 0 0 0\ncpu1 {cpu1} 0 0 0 0 0\nintr 5\n");
+            std::fs::write(proc.path().join("stat"), text).unwrap();
+            CpuTicks::read(proc.path())
+        };
+        let before = read("10 0 10 100 0", "0 0 0 0 0");
+        let busy = read("20 0 20 160 20", "30 20 10 40 0").busiest_since(&before);
+        assert!((busy - 0.6).abs() < 1e-9, "{busy}");
+    }
 
     #[test]
     fn rates_are_of_all_cpus_and_of_the_busiest() {
