@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn busiest_cpu_is_that_with_least_idle_time() {
         let proc = tempfile::tempdir().unwrap();
-        let mut read = |cpu0: &str, cpu1: &str| {
+        let read = |cpu0: &str, cpu1: &str| {
             let text = format!("cpu  9 9 9 9 9\ncpu0 {cpu0} 0 0 0 0 0\ncpu1 {cpu1} 0 0 0 0 0\nintr 5\n");
             std::fs::write(proc.path().join("stat"), text).unwrap();
             CpuTicks::read(proc.path())
