@@ -15,6 +15,9 @@ use crate::model::recorded::{Recorded, StackKind};
 use crate::model::recorder::{NO_EVENT, NO_STACKS, Platform, TraceRecorder};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Records what answers all questions.
+const RECORD_ALL: &str = "whyslow record --full --duration 10s";
+
 /// Written where the woken thread will run; it does not always show the waker.
 const WAKEUP: &str = "sched:sched_wakeup";
 
@@ -84,7 +87,8 @@ impl Recorded {
         let stacks = |topic: &OptionTopic, kind| {
             let command = match self.recorder {
                 // It records stacks of programs with every event or with none.
-                TraceRecorder::TraceCmd => self.all().perf(),
+                TraceRecorder::TraceCmd if !self.has_counters() => self.all().perf(),
+                TraceRecorder::TraceCmd => format!("{RECORD_ALL} --with perf"),
                 _ => command.clone(),
             };
             (!self.stacks.contains(&kind)).then(|| MissingTopic {
@@ -107,7 +111,10 @@ impl Recorded {
             extent: MissingExtent::Part,
             lacks: vec![FRAMELESS.option.to_owned()],
             without: FRAMELESS.without,
-            command: command.replace("call-graph=fp", "call-graph=dwarf"),
+            command: match self.has_counters() {
+                true => format!("{RECORD_ALL} --call-graph dwarf"),
+                false => command.replace("call-graph=fp", "call-graph=dwarf"),
+            },
             way: RecordingWay::Machine,
         });
         let environment = (!self.events.contains(ENVIRONMENT)).then(|| MissingTopic {
@@ -176,13 +183,19 @@ impl Recorded {
         all
     }
 
+    /// True where counters are beside the trace: whyslow was on that machine, and records the rest in one command.
+    fn has_counters(&self) -> bool {
+        self.events.contains(ENVIRONMENT)
+    }
+
     /// A line that records what it has and what it lacks.
     fn command(&self) -> String {
         match self.recorder {
+            _ if self.has_counters() => RECORD_ALL.to_owned(),
             TraceRecorder::Lttng => self.all().lttng(),
             TraceRecorder::Perf => self.all().perf(),
             TraceRecorder::TraceCmd => self.all().trace_cmd(),
-            _ => "whyslow record --duration 10s".to_owned(),
+            _ => RECORD_ALL.to_owned(),
         }
     }
 
@@ -302,8 +315,11 @@ mod tests {
             topic.lacks[0].contains("--call-graph dwarf") && topic.lacks[0].contains("frame pointers"),
             "{topic:?}"
         );
-        assert!(topic.command.contains("sched:sched_switch/call-graph=dwarf/"), "{topic:?}");
-        assert!(!topic.command.contains("call-graph=fp"), "{topic:?}");
+        let events: Vec<&str> = everything().into_iter().filter(|event| *event != ENVIRONMENT).collect();
+        let found = of(&recorded(TraceRecorder::Perf, &events, &StackKind::ALL));
+        let [frameless, _counters] = &found[..] else { panic!("{found:?}") };
+        assert!(frameless.command.contains("sched:sched_switch/call-graph=dwarf/"), "{frameless:?}");
+        assert!(!frameless.command.contains("call-graph=fp"), "{frameless:?}");
         assert_eq!(of(&recorded(TraceRecorder::Lttng, &everything(), &StackKind::ALL)), []);
     }
 
@@ -326,7 +342,18 @@ mod tests {
         let lttng = recorded(TraceRecorder::Lttng, &[ESSENTIAL, USER_SPACE], &[]);
         let line = &of(&lttng)[0].command;
         assert!(line.contains("--type=callstack-user") && line.contains("--userspace --all"), "{line}");
-        assert_eq!(of(&Recorded::default())[0].command, "whyslow record --duration 10s");
+        assert_eq!(of(&Recorded::default())[0].command, RECORD_ALL);
+    }
+
+    #[test]
+    fn recording_of_whyslow_is_completed_by_whyslow() {
+        let light = recorded(TraceRecorder::Perf, &[ESSENTIAL, ENVIRONMENT], &StackKind::ALL);
+        let found = of(&light);
+        let calls = found.iter().find(|topic| topic.question == "system calls").unwrap();
+        assert_eq!(calls.command, RECORD_ALL);
+        assert!(found.last().unwrap().command.ends_with(" --call-graph dwarf"), "{found:?}");
+        let ring_buffers = recorded(TraceRecorder::TraceCmd, &[ESSENTIAL, ENVIRONMENT], &[]);
+        assert!(of(&ring_buffers).last().unwrap().command.ends_with(" --with perf"));
     }
 
     #[test]

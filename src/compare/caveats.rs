@@ -3,6 +3,8 @@
 use super::{Group, GroupsOrigin};
 use crate::base::figure;
 use crate::model::Model;
+use crate::model::choice::ExecutionKind;
+use crate::model::event_name::{ESSENTIAL, SYSTEM_CALLS};
 
 /// Executions in a group below which its figures are called rough.
 const FEW: usize = 8;
@@ -45,8 +47,22 @@ pub(super) fn caveats(
                 .into(),
         );
     }
+    caveats.extend(without_system_calls(model));
     caveats.extend(model.notices.sentences());
     caveats
+}
+
+/// Iterations of a loop stand in for requests where the recording has no system call from which these could be found.
+fn without_system_calls(model: &Model) -> Option<String> {
+    let (_, kind) = model.choice.as_ref()?.whose.as_ref()?;
+    let recorded = || model.traces.iter().filter_map(|trace| trace.recorded.as_ref());
+    let has_calls = recorded().any(|trace| SYSTEM_CALLS.iter().any(|call| trace.events.contains(*call)));
+    let is_kernel = recorded().any(|trace| trace.events.contains(ESSENTIAL));
+    (*kind == ExecutionKind::Iterations && is_kernel && !has_calls).then(|| {
+        "system calls were not recorded, so iterations between two waits are compared, not requests (`whyslow info` \
+         shows a command that records them)"
+            .to_owned()
+    })
 }
 
 /// True if a filter on the duration separates the groups; a filter that both have does not.

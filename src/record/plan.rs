@@ -18,8 +18,12 @@ use std::time::Duration;
 /// Bytes that a busy CPU of a server records in a second. A flight recorder's buffer holds as many for each second.
 const BYTES_PER_SECOND: u64 = 4 << 20;
 
-/// Bytes of buffer per CPU if neither the request nor a flight recorder needs another size.
+/// Bytes of buffer per CPU if neither the request, nor a flight recorder, nor a trial needs another size.
 const DEFAULT_BUFFER: u64 = 16 << 20;
+
+/// Seconds of the busiest CPU's events for which a buffer has room: so long may other threads keep the recorder from
+/// the CPU without a loss, if the machine goes on as in the trial.
+const HELD_SECONDS: f64 = 4.0;
 
 /// The name of the file for the addresses of kernel functions, in the folder.
 pub(super) const KERNEL_SYMBOLS: &str = "kallsyms";
@@ -191,13 +195,13 @@ pub fn plan(
     };
     is_running(request, purpose)?;
     let probes = probes(request, purpose)?;
-    let buffer = buffer(host, request);
+    let events = planned_events(host, request, recorder, trial);
+    let buffer = buffer(host, request, events.cost);
     has_room(host, request, buffer)?;
     let name = format!("{GROUP}{identity}");
     // A script to run by hand does not ask, and a flight recorder writes at the end.
     let is_asked = recorder == Recorder::Perf && purpose == PlanUse::Run && request.overwrite.is_none();
     let control = (is_asked && perf::accepts_pings(host)).then(|| inside.join("control"));
-    let events = planned_events(host, request, recorder, trial);
     let input = RecorderInput {
         host,
         request,
@@ -228,7 +232,7 @@ pub fn plan(
     }
     let kernel_symbols = (host.kernel_symbols && !has_own_symbols(recorder)).then(|| folder.join(KERNEL_SYMBOLS));
     notes.extend(events.note());
-    notes.extend(events.cost_note(request, recorder, trial));
+    notes.extend(events.cost_note(request, recorder, trial, buffer));
     notes.extend(obstacle.map(|reason| format!("it cannot record on this machine: {reason}")));
     notes.extend(limits(&input, recorder));
     let printer = printer(&input)?;
@@ -281,10 +285,11 @@ fn has_own_symbols(recorder: Recorder) -> bool {
 }
 
 /// Bytes of buffer for each CPU, a power of two. Without `--buffer`, all buffers take at most an eighth of the memory.
-fn buffer(host: &Capabilities, request: &RecordingRequest) -> u64 {
+fn buffer(host: &Capabilities, request: &RecordingRequest, cost: Option<RecordingCost>) -> u64 {
+    let held = cost.map_or(0, |cost| (cost.busiest_bytes * HELD_SECONDS) as u64);
     let wanted = request.buffer.unwrap_or_else(|| match request.overwrite {
         Some(past) => past.as_secs().max(1).saturating_mul(BYTES_PER_SECOND).max(DEFAULT_BUFFER),
-        None => DEFAULT_BUFFER,
+        None => DEFAULT_BUFFER.max(held.checked_next_power_of_two().unwrap_or(held)),
     });
     let most = host.memory / 8 / u64::from(host.cpus.max(1));
     let bytes = if request.buffer.is_some() { wanted } else { wanted.min(most) };

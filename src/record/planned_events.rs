@@ -18,6 +18,9 @@ const CHEAP: f64 = 0.01;
 /// whatever it will do while it is recorded.
 const BUSY: f64 = 0.5;
 
+/// Seconds of events in a buffer from which on a recorder is never as late.
+const NEVER_FULL: f64 = 10.0;
+
 /// The topics of each recording: without them no wait can be explained.
 const LEAST: usize = 2;
 
@@ -104,9 +107,16 @@ impl PlannedEvents {
         Some(format!("to slow the machine little, this recording has no {all}: --full records them{chosen}"))
     }
 
-    /// What a trial says that the recording costs.
-    pub fn cost_note(&self, request: &RecordingRequest, recorder: Recorder, trial: Option<&Trial>) -> Option<String> {
-        let RecordingCost { events, bytes, share } = self.cost?;
+    /// What a trial says that the recording costs, and for how long buffers of `buffer` bytes for each CPU keep it from
+    /// losses.
+    pub fn cost_note(
+        &self,
+        request: &RecordingRequest,
+        recorder: Recorder,
+        trial: Option<&Trial>,
+        buffer: u64,
+    ) -> Option<String> {
+        let RecordingCost { events, bytes, busiest_bytes, share } = self.cost?;
         let chosen = trial.filter(|_| !request.pids.is_empty()).map_or(String::new(), |trial| {
             let paid = trial.paid_by_chosen(recorder == Recorder::Perf);
             format!(", and {} of a CPU to the chosen processes", figure::percent(paid, 1))
@@ -115,7 +125,16 @@ impl PlannedEvents {
         let over = over.map_or(String::new(), |limit| format!("; less than this explains no wait (--cost {limit})"));
         let (added, bytes) = (figure::percent(share, 1), figure::bytes(bytes));
         let adds = format!("the recording adds about {added} to the busiest CPU{chosen}");
-        Some(format!("a trial of a second: {adds}, with {events:.0} events and {bytes} a second{over}"))
+        let held = buffer as f64 / busiest_bytes.max(1.0);
+        // A flight recorder says what its buffers hold.
+        let held = match request.overwrite {
+            None if held < NEVER_FULL => {
+                let size = figure::bytes(buffer as f64);
+                format!("; buffers of {size} for each CPU lose nothing while they are read every {held:.1} s")
+            }
+            _ => String::new(),
+        };
+        Some(format!("a trial of a second: {adds}, with {events:.0} events and {bytes} a second{held}{over}"))
     }
 }
 

@@ -46,7 +46,7 @@ pub struct EventRate {
     pub all: f64,
     /// On the CPU that has most of them.
     pub busiest: f64,
-    /// Their bytes in a ring buffer of tracefs.
+    /// Their bytes in ring buffers of tracefs.
     pub bytes: f64,
 }
 
@@ -58,8 +58,7 @@ pub struct Trial {
     /// Of the chosen threads: system calls, and switches.
     chosen: EventRate,
     chosen_switches: EventRate,
-    /// Nanoseconds that an event takes in a ring buffer of tracefs.
-    event_ns: f64,
+    times: CallTimes,
     /// The part of the second for which the busiest CPU was busy.
     busy: f64,
 }
@@ -71,6 +70,8 @@ pub struct RecordingCost {
     pub events: f64,
     /// Bytes a second.
     pub bytes: f64,
+    /// Bytes a second of the CPU that has most of the events.
+    pub busiest_bytes: f64,
     /// The part of its time that the busiest CPU would take for them; 1 is all of it.
     pub share: f64,
 }
@@ -79,6 +80,7 @@ impl std::ops::AddAssign for RecordingCost {
     fn add_assign(&mut self, other: RecordingCost) {
         self.events += other.events;
         self.bytes += other.bytes;
+        self.busiest_bytes += other.busiest_bytes;
         self.share += other.share;
     }
 }
@@ -133,14 +135,14 @@ impl Trial {
                 trial.chosen_switches = of(Some(Vec::new()));
             }
         }
-        trial.event_ns = ns_of_event(tracefs, identity)?;
+        trial.times = CallTimes::measure(tracefs, identity)?;
         Ok(Some(trial))
     }
 
     /// The CPU time that the chosen threads would pay for their own events: 1 is all time of a CPU.
     pub fn paid_by_chosen(&self, by_perf: bool) -> f64 {
         let of_switch = if by_perf { WITH_STACK } else { 1.0 };
-        (self.chosen.all + of_switch * self.chosen_switches.all) * self.event_ns / 1e9
+        (self.chosen.all + of_switch * self.chosen_switches.all) * self.times.recorded / 1e9
     }
 
     /// The part of the second for which the busiest CPU was busy.
@@ -153,9 +155,12 @@ impl Trial {
         self.cost(self.rates.get(place(topic)).copied().unwrap_or_default(), topic, by_perf)
     }
 
-    /// What the system calls of the chosen threads would cost.
+    /// What the system calls of the chosen threads would cost. The kernel looks at those of all other threads too.
     pub fn of_chosen(&self, topic: &Topic, by_perf: bool) -> RecordingCost {
-        self.cost(self.chosen, topic, by_perf)
+        let cost = self.cost(self.chosen, topic, by_perf);
+        let all = self.rates.get(place(topic)).copied().unwrap_or_default();
+        let passed = (all.busiest - self.chosen.busiest).max(0.0) * self.times.passed / 1e9;
+        RecordingCost { share: cost.share + passed, ..cost }
     }
 
     fn cost(&self, rate: EventRate, topic: &Topic, by_perf: bool) -> RecordingCost {
@@ -164,7 +169,9 @@ impl Trial {
             (true, false) => (OF_PERF, rate.all * PERF_BYTES),
             (true, true) => (WITH_STACK, rate.all * STACK_BYTES),
         };
-        RecordingCost { events: rate.all, bytes, share: rate.busiest * times * self.event_ns / 1e9 }
+        let part = if rate.all > 0.0 { rate.busiest / rate.all } else { 0.0 };
+        let share = rate.busiest * times * self.times.recorded / 1e9;
+        RecordingCost { events: rate.all, bytes, busiest_bytes: bytes * part, share }
     }
 }
 
@@ -243,9 +250,50 @@ fn rate(stats: &[String], seconds: f64) -> EventRate {
     rate
 }
 
-/// Nanoseconds that an event takes on this machine: what a system call of this thread takes longer when its entry and
-/// its exit are recorded.
-fn ns_of_event(tracefs: &Path, identity: u32) -> Result<f64, RecordError> {
+/// What recording system calls takes on this machine, in nanoseconds for each of the two events of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct CallTimes {
+    /// Where the thread was chosen: the event is in the ring buffer.
+    recorded: f64,
+    /// Where it was not: once the system calls of one thread are recorded, the kernel takes its slow way into and out of
+    /// a system call for all.
+    passed: f64,
+}
+
+impl CallTimes {
+    /// What the calls of a loop of this thread take longer.
+    fn measure(tracefs: &Path, identity: u32) -> Result<CallTimes, RecordError> {
+        let this = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        let setup = |name: &str, tid: u32| {
+            let event = |name: &str| RecordedEvent { name: format!("raw_syscalls:{name}"), filter: None };
+            InstanceSetup {
+                name: format!("{GROUP}{identity}_trial_{name}"),
+                buffer: LEAST_BUFFER,
+                events: vec![event("sys_enter"), event("sys_exit")],
+                chosen: Some(vec![tid]),
+                has_stacks: false,
+            }
+        };
+        let without = ns_of_call();
+        // The first process makes few system calls.
+        let passed = {
+            let _of_another = Instance::create(tracefs, setup("passed", 1))?;
+            ns_of_call()
+        };
+        let recorded = {
+            let of_this = Instance::create(tracefs, setup("loop", this))?;
+            of_this.switch(true)?;
+            let ns = ns_of_call();
+            of_this.switch(false)?;
+            ns
+        };
+        let of_event = |ns: f64| (ns - without).max(0.0) / 2.0;
+        Ok(CallTimes { recorded: of_event(recorded), passed: of_event(passed) })
+    }
+}
+
+/// Nanoseconds that a short system call of this thread takes.
+fn ns_of_call() -> f64 {
     let round = || {
         let begin = Instant::now();
         for _ in 0..CALLS {
@@ -253,24 +301,7 @@ fn ns_of_event(tracefs: &Path, identity: u32) -> Result<f64, RecordError> {
         }
         begin.elapsed().as_nanos() as f64 / f64::from(CALLS)
     };
-    let fastest = || (0..ROUNDS).map(|_| round()).fold(f64::INFINITY, f64::min);
-    let without = fastest();
-    let tid = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
-    let event = |name: &str| RecordedEvent { name: format!("raw_syscalls:{name}"), filter: None };
-    let instance = Instance::create(
-        tracefs,
-        InstanceSetup {
-            name: format!("{GROUP}{identity}_trial_loop"),
-            buffer: LEAST_BUFFER,
-            events: vec![event("sys_enter"), event("sys_exit")],
-            chosen: Some(vec![tid]),
-            has_stacks: false,
-        },
-    )?;
-    instance.switch(true)?;
-    let with = fastest();
-    instance.switch(false)?;
-    Ok((with - without).max(0.0) / 2.0)
+    (0..ROUNDS).map(|_| round()).fold(f64::INFINITY, f64::min)
 }
 
 #[cfg(test)]
@@ -278,7 +309,12 @@ impl Trial {
     /// A trial on a busy machine in which each topic has these events, and an event takes 200 ns.
     pub fn of_rates(rate: impl Fn(&Topic) -> f64) -> Trial {
         let rate = |topic: &Topic| EventRate { all: rate(topic), busiest: rate(topic), bytes: 40.0 * rate(topic) };
-        Trial { rates: TOPICS.iter().map(rate).collect(), event_ns: 200.0, busy: 1.0, ..Trial::default() }
+        Trial {
+            rates: TOPICS.iter().map(rate).collect(),
+            times: CallTimes { recorded: 200.0, passed: 50.0 },
+            busy: 1.0,
+            ..Trial::default()
+        }
     }
 }
 
@@ -314,6 +350,17 @@ mod tests {
         let shares = [(0, true), (1, true), (1, false)].map(|(at, perf)| trial.of_topic(&TOPICS[at], perf).share);
         assert!(shares[0] > shares[1] && shares[1] > shares[2], "{shares:?}");
         assert!((shares[2] - 0.002).abs() < 1e-9, "{shares:?}");
-        assert_eq!(trial.of_chosen(&TOPICS[4], false), RecordingCost::default());
+    }
+
+    #[test]
+    fn calls_of_others_take_longer_too() {
+        let mut trial = Trial::of_rates(|_| 10_000.0);
+        let calls = TOPICS.iter().find(|topic| topic.is_of_calls()).unwrap();
+        let cost = trial.of_chosen(calls, false);
+        assert_eq!((cost.events, cost.share), (0.0, 10_000.0 * 50.0 / 1e9));
+        trial.chosen = EventRate { all: 6000.0, busiest: 4000.0, bytes: 60_000.0 };
+        let cost = trial.of_chosen(calls, false);
+        assert!((cost.share - (4000.0 * 200.0 + 6000.0 * 50.0) / 1e9).abs() < 1e-12, "{cost:?}");
+        assert_eq!((cost.events, cost.bytes, cost.busiest_bytes), (6000.0, 60_000.0, 40_000.0));
     }
 }
