@@ -8,7 +8,7 @@ use whyslow::parts::base::notice::Notice;
 use whyslow::parts::base::time::Ns;
 use whyslow::parts::input::{self, Argument, Opened, Source};
 use whyslow::parts::kernel::{Options, record};
-use whyslow::parts::timeline::{SegmentKind, ThreadDraft, Timeline, TimelineDraft};
+use whyslow::parts::timeline::{Segment, SegmentKind, ThreadDraft, Timeline, TimelineDraft};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders").join(name)
@@ -82,6 +82,20 @@ fn exits_end_lives_and_first_events_begin_them() {
     let [program] = named(&timeline, "rings").try_into().unwrap();
     assert_eq!(program.thread.life.start, timeline.span().start);
     assert!(program.thread.life.len() < 250_000_000);
+}
+
+/// Two events of one tracepoint in a recording by perf: two filters, which together let each switch through, or the same
+/// event asked for twice. The threads change each few microseconds, so that the times are as close as those of copies.
+#[test]
+fn switches_of_two_filters_are_all_followed_and_those_of_copies_once() {
+    for (name, ping, pong) in [("filters.data", 58, 60), ("twice.data", 29, 29)] {
+        let timeline = recorded(name);
+        let runs = |thread: &str| -> usize {
+            let is_run = |segment: &&Segment| segment.kind == SegmentKind::Running;
+            named(&timeline, thread).iter().map(|of| of.rows.segments.iter().filter(is_run).count()).sum()
+        };
+        assert_eq!((runs("ping"), runs("pong")), (ping, pong), "{name}");
+    }
 }
 
 /// 54 samples of 900 a second: nothing is known of the time between them.

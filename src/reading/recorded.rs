@@ -3,12 +3,13 @@
 //! In: a trace, and the stream classes to look at. Out: numbers of records by class, extrapolated from the bytes that
 //! were read, and whether two classes of one name are copies. Metadata only declares: a channel may have had an event
 //! disabled, or a filter may have kept most of its events out, so a declared class can be empty. The packets are spread
-//! evenly over the streams, and only the headers of their first records are read, so the cost is at most [`PACKETS`]
-//! times [`RECORDS`] headers for each stream class, and as much for [`STREAMS`] streams that got no packet of these:
-//! the ring buffers of a trace.dat have events of their own, and one may be small.
+//! evenly over the streams. Only the headers of their first records are read, and the fields where a stream has two
+//! classes of one name, since a copy has the same. So the cost is at most [`PACKETS`] times [`RECORDS`] records for each
+//! stream class, and as much for [`STREAMS`] streams that got no packet of these: the ring buffers of a trace.dat have
+//! events of their own, and one may be small.
 
 use crate::base::time::{Ns, Timestamp};
-use crate::input::record::{ClassId, Projection, StreamId};
+use crate::input::record::{ClassId, FieldPath, Projection, Scope, StreamId, Value};
 use crate::input::stream::Class;
 use crate::input::trace::{Plan, Reader, Trace};
 use std::collections::BTreeMap;
@@ -66,8 +67,23 @@ impl RecordEstimates {
         if streams.is_empty() {
             return RecordEstimates::default();
         }
-        let none_but_times = |stream_class: u32| streams.contains_key(&stream_class).then(Vec::new);
-        let wanted = trace.classes().iter().map(|class| none_but_times(class.stream_class)).collect();
+        let mut named: BTreeMap<(u32, &str), usize> = BTreeMap::new();
+        trace.classes().iter().for_each(|class| *named.entry((class.stream_class, class.known())).or_default() += 1);
+        let wanted = |(at, class): (usize, &Class)| {
+            let may_be_copy = named.get(&(class.stream_class, class.known())).is_some_and(|classes| *classes > 1);
+            let fields = || {
+                let mut fields: Vec<FieldPath> = trace
+                    .payload_fields(ClassId::at(at))
+                    .into_iter()
+                    .map(|field| FieldPath::new(Scope::Payload, field.name))
+                    .collect();
+                fields.sort_unstable();
+                fields
+            };
+            let is_read = streams.contains_key(&class.stream_class);
+            is_read.then(|| if may_be_copy { fields() } else { Vec::new() })
+        };
+        let wanted = trace.classes().iter().enumerate().map(wanted).collect();
         let plan = trace.compile(&Projection { wanted });
         let mut counts = vec![Count::default(); trace.classes().len()];
         let samples: BTreeMap<u32, Sample> =
@@ -123,22 +139,31 @@ fn read(trace: &Trace, plan: &Plan, streams: &[usize], counts: &mut [Count]) -> 
 /// Count the first records of a packet. True where it may hold more.
 fn count(trace: &Trace, reader: &mut Reader<'_>, counts: &mut [Count]) -> bool {
     let name = |class: ClassId| trace.classes().get(class.index()).map(Class::known);
-    let mut last: Option<(ClassId, Timestamp)> = None;
+    let mut last: Option<(ClassId, Timestamp, Vec<Value<'_>>)> = None;
     for _ in 0..RECORDS {
-        let Some((class, time)) = reader.next().map(|record| (record.class, record.time)) else { return false };
-        let copy = last
-            .take()
-            .filter(|(other, at)| *other != class && time.since(*at) <= TOGETHER && name(*other) == name(class));
-        // Each record has one copy.
-        last = copy.is_none().then_some((class, time));
-        for paired in [Some(class), copy.map(|(other, _)| other)].into_iter().flatten() {
+        let Some(record) = reader.next() else { return false };
+        let (class, time) = (record.class, record.time);
+        let is_copy = |(other, at, values): &(ClassId, Timestamp, Vec<Value<'_>>)| {
+            let is_together = *other != class && time.since(*at) <= TOGETHER && name(*other) == name(class);
+            is_together && says_the_same(values, record.values)
+        };
+        let copy = last.take().filter(is_copy);
+        for paired in [Some(class), copy.as_ref().map(|(other, ..)| *other)].into_iter().flatten() {
             if let Some(count) = counts.get_mut(paired.index()) {
                 count.paired += u64::from(copy.is_some());
             }
         }
+        // Each record has one copy.
+        last = copy.is_none().then(|| (class, time, record.values.to_vec()));
         if let Some(count) = counts.get_mut(class.index()) {
             count.records += 1;
         }
     }
     true
+}
+
+/// True where two records of one event have the same fields.
+fn says_the_same(one: &[Value<'_>], other: &[Value<'_>]) -> bool {
+    let content = |value: &Value<'_>| (value.as_i64(), value.as_text().map(<[u8]>::to_vec));
+    one.iter().map(content).eq(other.iter().map(content))
 }

@@ -255,8 +255,8 @@ fn rate(stats: &[String], seconds: f64) -> EventRate {
 struct CallTimes {
     /// Where the thread was chosen: the event is in the ring buffer.
     recorded: f64,
-    /// Where it was not: once the system calls of one thread are recorded, the kernel takes its slow way into and out of
-    /// a system call for all.
+    /// Where it was not: once the system calls of any thread are recorded, the kernel takes its slow way into and out
+    /// of each system call.
     passed: f64,
 }
 

@@ -4,8 +4,8 @@
 //! says what was enabled once: a channel in which the event was disabled, or in which a filter left less than half of
 //! what another channel recorded, is no copy. Of the copies, one that lost nothing precedes one that did, then the one
 //! that declares most of the requested events. Within a channel, two classes of one name are perf's: an event that was
-//! asked for twice, of which one class is followed, or two filters, which both are. Cost: linear in the classes, and a
-//! sample of the records of channels that share events.
+//! asked for twice, whose records have the same fields and of which one class is followed, or two filters, which both
+//! are. Cost: linear in the classes, and a sample of the records of channels that share events.
 
 use crate::input::Trace;
 use crate::input::record::ClassId;
