@@ -4,9 +4,9 @@
 //! were read, and whether two classes of one name are copies. Metadata only declares: a channel may have had an event
 //! disabled, or a filter may have kept most of its events out, so a declared class can be empty. The packets are spread
 //! evenly over the streams. Only the headers of their first records are read, and the fields where a stream has two
-//! classes of one name, since a copy has the same. So the cost is at most [`PACKETS`] times [`RECORDS`] records for each
-//! stream class, and as much for [`STREAMS`] streams that got no packet of these: the ring buffers of a trace.dat have
-//! events of their own, and one may be small.
+//! classes of one name, since a copy has the same. So the cost is at most [`PACKETS`] times [`RECORDS`] records for
+//! each stream class, and as much for [`STREAMS`] streams that got no packet of these: the ring buffers of a trace.dat
+//! have events of their own, and one may be small.
 
 use crate::base::time::{Ns, Timestamp};
 use crate::input::record::{ClassId, FieldPath, Projection, Scope, StreamId, Value};
