@@ -85,7 +85,7 @@ fn exits_end_lives_and_first_events_begin_them() {
 }
 
 /// Two events of one tracepoint in a recording by perf: two filters, which together let each switch through, or the
-/// same event asked for twice. The threads change each few microseconds, so that the times are as close as those of copies.
+/// same event asked for twice. The threads change each few microseconds: the times are as close as those of copies.
 #[test]
 fn switches_of_two_filters_are_all_followed_and_those_of_copies_once() {
     for (name, ping, pong) in [("filters.data", 58, 60), ("twice.data", 29, 29)] {
