@@ -225,8 +225,7 @@ fn explain(recording: &Path) -> anyhow::Result<Started> {
 fn interface(recording: &Path) -> anyhow::Result<Started> {
     let pty = native_pty_system().openpty(PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 })?;
     let mut command = CommandBuilder::new(PROGRAM);
-    // The theme is given, so that the first frame does not wait for the terminal's answer.
-    command.args(["--theme".as_ref(), "dark".as_ref(), "--fresh".as_ref(), recording.as_os_str()]);
+    command.args(["--fresh".as_ref(), recording.as_os_str()]);
     command.env("TERM", "xterm-256color");
     command.env("XDG_STATE_HOME", "/dev/null/none");
     let mut reader = pty.master.try_clone_reader()?;

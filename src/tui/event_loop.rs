@@ -91,11 +91,8 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
         progress: [None, None, None],
         bytes: Vec::new(),
     };
-    // If the terminal was asked for its background, the first frame waits for the first message or one tick: most
-    // terminals answer in that time.
-    if !asks {
-        running.draw()?;
-    }
+    // The terminal may answer late or never: the frame gets the colours of its background when it does.
+    running.draw()?;
     read_inputs(sender)?;
     running.perform(effects)?;
     let ended = running.until_end(&incoming);
