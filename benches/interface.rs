@@ -163,7 +163,7 @@ fn model(executions: usize) -> anyhow::Result<Model> {
         columns[1].values.push(3 + (number % 5) as i64);
         let all = &mut model.executions;
         all.start.push(at);
-        all.end.push(at + duration);
+        all.duration.push(duration);
         all.who.push(who);
         all.trace.push(TraceId::at(0));
         all.unsure.push(false);

@@ -235,7 +235,10 @@ fn spans_alone_are_executions_whose_states_are_unknown() {
         let kind = explain["causes"][0]["kind"].as_str().unwrap();
         assert!(!kind.starts_with("blocked.thread") && kind != "cpu", "{name}: {explain:#}");
         let missing = json(&["info"], &fixture(name))["missing"].to_string();
-        assert!(missing.contains("record --duration") || missing.contains("sched/sched_switch"), "{name}: {missing}");
+        assert!(
+            missing.contains("record --full --duration") || missing.contains("sched/sched_switch"),
+            "{name}: {missing}"
+        );
     }
 }
 

@@ -233,7 +233,7 @@ mod tests {
             row.push(ContextTime { context: kinds.into_iter().fold(root, child), ns });
         }
         model.executions.start.push(Timestamp::ZERO);
-        model.executions.end.push(Timestamp::new(108));
+        model.executions.duration.push(108);
         model.executions.own.push(row);
         let known: Vec<(u64, u64)> = questions(&model).iter().map(|a| (a.known_ns, a.of_ns)).collect();
         assert_eq!(known, [(100, 108), (20, 35), (25, 40), (98, 108)]);
@@ -257,7 +257,7 @@ mod tests {
         let unnamed = model.contexts.child(Some(root), Frame { kind: FrameKind::File, name });
         model.executions.own.push(vec![ContextTime { context: unnamed, ns: 11 }]);
         model.executions.start.push(Timestamp::ZERO);
-        model.executions.end.push(Timestamp::new(11));
+        model.executions.duration.push(11);
         assert_eq!(questions(&model)[3].remedy, GIVE_SYMBOLS);
         assert!(questions(&Model::default()).iter().all(|a| a.share().is_none()));
     }
@@ -283,7 +283,7 @@ mod tests {
             row.push(ContextTime { context, ns });
         }
         model.executions.start.push(Timestamp::ZERO);
-        model.executions.end.push(Timestamp::new(90));
+        model.executions.duration.push(90);
         model.executions.own.push(row);
         let asked = questions(&model);
         let known: Vec<(u64, u64)> = asked.iter().map(|a| (a.known_ns, a.of_ns)).collect();

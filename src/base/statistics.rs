@@ -115,17 +115,24 @@ pub fn mann_whitney(a: &[i64], b: &[i64]) -> Option<MannWhitney> {
     if a.is_empty() || b.is_empty() {
         return None;
     }
-    let mut all: Vec<(i64, bool)> = a.iter().map(|v| (*v, false)).chain(b.iter().map(|v| (*v, true))).collect();
-    all.sort_unstable();
+    let sorted = |side: &[i64]| {
+        let mut sorted = side.to_vec();
+        sorted.sort_unstable();
+        sorted
+    };
+    let (in_a, in_b) = (sorted(a), sorted(b));
+    let (mut in_a, mut in_b) = (in_a.as_slice(), in_b.as_slice());
     let (n, m) = (a.len() as f64, b.len() as f64);
     // Twice the rank sum of the second group, so that mid-ranks stay integers.
     let (mut rank_sum_twice, mut ties, mut seen) = (0_u128, 0.0, 0_u128);
-    for run in all.chunk_by(|x, y| x.0 == y.0) {
-        let size = run.len() as u128;
-        let of_b = run.iter().filter(|(_, is_b)| *is_b).count() as u128;
-        rank_sum_twice += of_b * (2 * seen + size + 1);
-        seen += size;
-        let size = run.len() as f64;
+    while let Some(least) = in_a.first().into_iter().chain(in_b.first()).min().copied() {
+        let of_a = in_a.iter().take_while(|v| **v == least).count();
+        let of_b = in_b.iter().take_while(|v| **v == least).count();
+        (in_a, in_b) = (&in_a[of_a..], &in_b[of_b..]);
+        let size = of_a + of_b;
+        rank_sum_twice += of_b as u128 * (2 * seen + size as u128 + 1);
+        seen += size as u128;
+        let size = size as f64;
         ties += size * size * size - size;
     }
     let u = rank_sum_twice as f64 / 2.0 - m * (m + 1.0) / 2.0;

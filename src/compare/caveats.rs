@@ -29,7 +29,7 @@ pub(super) fn caveats(
             let members = figure::plural(n as u64, "execution");
             caveats.push(format!("the {name} group has only {members}: its figures are rough"));
         }
-        let unsure = group.members.iter().filter(|e| model.executions.unsure.get(e.index()) == Some(&true)).count();
+        let unsure = group.members.iter().filter(|e| model.executions.unsure.get(e.index()) == Some(true)).count();
         if unsure * 10 > n {
             caveats.push(format!(
                 "{unsure} of {n} {name} executions ran while events were lost or waited for something unknown"

@@ -19,7 +19,7 @@ const AGREES: u128 = 90;
 pub(super) fn has_namesake(groups: &GroupPair<'_>, by: &Culprit) -> bool {
     let model = groups.model;
     let is = |name: &Option<String>, id: NameId| name.as_deref() == Some(model.names.get(id));
-    let waits = |e: &ExecutionId| model.who.get(model.executions.who[e.index()].index());
+    let waits = |e: &ExecutionId| model.who.get(model.executions.who.at(e.index()).index());
     let mut who = groups.slow.iter().filter_map(waits);
     Parties::of(model) == Parties::Threads && who.any(|who| is(&by.process, who.process) && is(&by.thread, who.thread))
 }
@@ -29,7 +29,7 @@ pub(super) fn own_thread(groups: &GroupPair<'_>, process: NameId, function: &str
     let model = groups.model;
     let mut time: BTreeMap<ThreadInfoId, u64> = BTreeMap::new();
     for e in groups.slow {
-        *time.entry(model.executions.who[e.index()]).or_insert(0) += 1;
+        *time.entry(model.executions.who.at(e.index())).or_insert(0) += 1;
     }
     let mut by = Culprit { which: None, ..describe(model, &time) };
     by.process = Some(model.names.get(process).to_string());

@@ -14,10 +14,12 @@ use super::{Dimension, Group};
 use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::mann_whitney;
 use crate::model::Model;
+use crate::model::column_values::ColumnValues;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::{ABSENT, Metric, SUCCEEDED, Unit};
 use crate::model::wait_kind::WaitKind;
 use foldhash::HashMap;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Difference of the shares from which a name separates.
@@ -44,7 +46,7 @@ pub(super) struct SeparatingDimension {
     /// The kinds of first causes of which it may be the reason.
     pub decides: Decides,
     /// By execution of the model: its value, or class of values.
-    pub classes: Vec<i64>,
+    pub classes: ColumnValues,
 }
 
 /// What a dimension may decide: the kinds of first causes of which it may be the reason.
@@ -109,7 +111,7 @@ pub(super) fn dimensions(groups: &GroupPair<'_>, slow: &Group, fast: &Group) -> 
 struct NameDimension {
     name: &'static str,
     /// By execution.
-    classes: Vec<i64>,
+    classes: ColumnValues,
     /// By class.
     texts: BTreeMap<i64, String>,
 }
@@ -125,7 +127,7 @@ fn names(model: &Model, mut pass: impl FnMut(NameDimension)) {
             let next = ids.len() as i64;
             text_of(i).map_or(ABSENT, |text| *ids.entry(text).or_insert(next))
         };
-        let classes: Vec<i64> = (0..e.len())
+        let classes: ColumnValues = (0..e.len())
             .map(|i| key_of(i).map_or(ABSENT, |key| *class_of_key.entry(key).or_insert_with(|| class_of_text(i))))
             .collect();
         if ids.len() > 1 {
@@ -137,7 +139,7 @@ fn names(model: &Model, mut pass: impl FnMut(NameDimension)) {
     let text = |id: NameId| model.names.get(id).to_string();
     for (name, metric) in [("type", Metric::Type), ("role", Metric::Role), ("errno", Metric::Errno)] {
         if let Some(values) = values(model, &metric) {
-            let value = |i: usize| values.get(i).copied().filter(|v| *v != ABSENT);
+            let value = |i: usize| values.get(i).filter(|v| *v != ABSENT);
             add(name, &value, &|i| value(i).map(|v| text(NameId::from_raw(v as u32))));
         }
     }
@@ -146,7 +148,7 @@ fn names(model: &Model, mut pass: impl FnMut(NameDimension)) {
     let thread = |i: usize| e.who.get(i).map(|who| who.index() as i64);
     add("host", &thread, &|i| who(i).map(|w| text(w.host)));
     add("process", &thread, &|i| who(i).map(|w| text(w.process)));
-    let cpu = |i: usize| e.cpu.get(i).copied().filter(|cpu| *cpu != u16::MAX);
+    let cpu = |i: usize| e.cpu.get(i).filter(|cpu| *cpu != u16::MAX);
     let several = model.who.iter().any(|w| Some(w.host) != model.who.first().map(|w| w.host));
     let host = |i: usize| who(i).filter(|_| several).map(|w| w.host);
     let place = |i: usize| Some(host(i).map_or(0, |host| i64::from(host.raw()) + 1) << 16 | i64::from(cpu(i)?));
@@ -164,11 +166,11 @@ fn share(members: &[ExecutionId], has: impl Fn(usize) -> bool) -> f64 {
 fn separating_name(
     groups: &GroupPair<'_>,
     name: &str,
-    classes: Vec<i64>,
+    classes: ColumnValues,
     texts: &BTreeMap<i64, String>,
 ) -> Option<SeparatingDimension> {
     let shares = texts.iter().map(|(class, text)| {
-        let of = |members| share(members, |i| classes[i] == *class);
+        let of = |members| share(members, |i| classes.at(i) == *class);
         (text, of(groups.slow), of(groups.fast))
     });
     // The value that the slow executions have; the values that they lack follow from it.
@@ -189,14 +191,16 @@ fn separating_number(groups: &GroupPair<'_>, metric: &Metric) -> Option<Separati
     let mut values = values(groups.model, metric)?;
     if *metric == Metric::Field(RETURNED.into()) {
         // The errors of failed calls are no sizes.
-        let failed = |(i, _): &(usize, &mut i64)| has_failed(groups.model, *i);
-        values.iter_mut().enumerate().filter(failed).for_each(|(_, value)| *value = ABSENT);
+        let size = |(i, value): (usize, i64)| if has_failed(groups.model, i) { ABSENT } else { value };
+        values = Cow::Owned(values.iter().enumerate().map(size).collect());
     }
     if is_identifier(metric, &values) {
         return None;
     }
     let of = |members: &[ExecutionId]| -> Vec<i64> {
-        members.iter().filter_map(|e| values.get(e.index())).copied().filter(|v| *v != ABSENT).collect()
+        let mut present = Vec::with_capacity(members.len());
+        present.extend(members.iter().filter_map(|e| values.get(e.index())).filter(|v| *v != ABSENT));
+        present
     };
     let (slow, mut fast) = (of(groups.slow), of(groups.fast));
     let superiority = mann_whitney(&fast, &slow)?.superiority;
@@ -209,7 +213,7 @@ fn separating_number(groups: &GroupPair<'_>, metric: &Metric) -> Option<Separati
     let at = if superiority > 0.5 { fast.len() * 9 / 10 } else { fast.len() / 10 };
     let bound = *fast.get(at.min(fast.len().checked_sub(1)?))?;
     let beyond = |v: i64| v != ABSENT && if superiority > 0.5 { v > bound } else { v < bound };
-    let shares = |members| share(members, |i| values.get(i).is_some_and(|v| beyond(*v)));
+    let shares = |members| share(members, |i| values.get(i).is_some_and(beyond));
     let sign = if superiority > 0.5 { ">" } else { "<" };
     let dimension = Dimension {
         name: metric.name(),
@@ -232,9 +236,9 @@ fn separating_number(groups: &GroupPair<'_>, metric: &Metric) -> Option<Separati
 
 /// Running time that slow executions would not need on average if their CPUs ran at the mean frequency of the fast
 /// ones, in ns: running takes as many cycles at another frequency. `khz` is by execution.
-pub(super) fn saved_at_usual_frequency(groups: &GroupPair<'_>, khz: &[i64]) -> f64 {
+pub(super) fn saved_at_usual_frequency(groups: &GroupPair<'_>, khz: &ColumnValues) -> f64 {
     let Some(running) = groups.model.executions.column(&Metric::Time(WaitKind::Cpu)) else { return 0.0 };
-    let known = |i: usize| Some((*khz.get(i).filter(|khz| **khz != ABSENT)? as f64, running.values.get(i)? as f64));
+    let known = |i: usize| Some((khz.get(i).filter(|khz| *khz != ABSENT)? as f64, running.values.get(i)? as f64));
     let (mut time, mut cycles) = (0.0, 0.0);
     for (khz, ns) in groups.fast.iter().filter_map(|e| known(e.index())) {
         time += ns;
@@ -266,29 +270,29 @@ fn is_of_answer(model: &Model, metric: &Metric) -> bool {
 }
 
 /// Cut values into classes of about equal size; equal values are in one class.
-fn cuts(values: &[i64]) -> Vec<i64> {
-    let sorted = super::members::sorted_present(values.iter().copied());
+fn cuts(values: &ColumnValues) -> ColumnValues {
+    let sorted = super::members::sorted_present(values.iter());
     let class = |v: i64| (sorted.partition_point(|s| *s < v) * CUTS / sorted.len().max(1)) as i64;
-    values.iter().map(|v| if *v == ABSENT { ABSENT } else { class(*v) }).collect()
+    values.iter().map(|v| if v == ABSENT { ABSENT } else { class(v) }).collect()
 }
 
 /// Cut values above zero into classes of equal width: tenths of the greatest.
-fn tenths(values: &[i64]) -> Vec<i64> {
-    let most = values.iter().copied().max().unwrap_or(0).max(1);
+fn tenths(values: &ColumnValues) -> ColumnValues {
+    let most = values.iter().max().unwrap_or(0).max(1);
     let class = |v: i64| (i128::from(v) * CUTS as i128 / i128::from(most)) as i64;
-    values.iter().map(|v| if *v == ABSENT { ABSENT } else { class(*v) }).collect()
+    values.iter().map(|v| if v == ABSENT { ABSENT } else { class(v) }).collect()
 }
 
 /// By execution of the model: the mean of the others with its class.
-pub(super) fn expected(groups: &GroupPair<'_>, classes: &[i64], value: impl Fn(usize) -> f64) -> Vec<f64> {
+pub(super) fn expected(groups: &GroupPair<'_>, classes: &ColumnValues, value: impl Fn(usize) -> f64) -> Vec<f64> {
     let mut sums: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
     for (i, class) in classes.iter().enumerate() {
-        let sum = sums.entry(*class).or_default();
+        let sum = sums.entry(class).or_default();
         *sum = (sum.0 + 1.0, sum.1 + value(i));
     }
     let all = sums.values().fold((0.0, 0.0), |a, s| (a.0 + s.0, a.1 + s.1));
     let expected = |i: usize| {
-        let (n, sum) = sums.get(&classes[i]).copied().unwrap_or_default();
+        let (n, sum) = sums.get(&classes.at(i)).copied().unwrap_or_default();
         if n > 1.0 { (sum - value(i)) / (n - 1.0) } else { all.1 / all.0.max(1.0) }
     };
     (0..groups.model.executions.len().min(classes.len())).map(expected).collect()
@@ -296,7 +300,7 @@ pub(super) fn expected(groups: &GroupPair<'_>, classes: &[i64], value: impl Fn(u
 
 /// Part of the groups' difference in `value` that remains when each execution is replaced by the mean of the other
 /// executions of its class.
-pub(super) fn explained(groups: &GroupPair<'_>, classes: &[i64], value: impl Fn(usize) -> f64) -> f64 {
+pub(super) fn explained(groups: &GroupPair<'_>, classes: &ColumnValues, value: impl Fn(usize) -> f64) -> f64 {
     let expected = expected(groups, classes, &value);
     let whole = extra(groups, &value);
     let remains = extra(groups, |i| expected.get(i).copied().unwrap_or(0.0));
@@ -305,12 +309,12 @@ pub(super) fn explained(groups: &GroupPair<'_>, classes: &[i64], value: impl Fn(
 
 /// True for a number that identifies executions and says nothing of their size: an identifier or an address by its
 /// name, or a number with (nearly) as many values as there are executions.
-fn is_identifier(metric: &Metric, values: &[i64]) -> bool {
+fn is_identifier(metric: &Metric, values: &ColumnValues) -> bool {
     let Metric::Field(name) = metric else { return false };
     let name = name.trim_start_matches('_');
     let ends = ["_id", "Id", "ptr", "addr", "address", "_fd", "_tid", "_pid", "_seq", "_key", "_cookie", "uuid"];
     let named = IDENTIFIERS.contains(&name) || ends.iter().any(|end| name.ends_with(end));
-    let mut present: Vec<i64> = values.iter().copied().filter(|v| *v != ABSENT).collect();
+    let mut present: Vec<i64> = values.iter().filter(|v| *v != ABSENT).collect();
     let all = present.len();
     present.sort_unstable();
     present.dedup();

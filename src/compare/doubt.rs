@@ -105,7 +105,7 @@ fn in_time(e: &Evidence<'_>) -> Vec<u32> {
     let starts = &e.groups.model.executions.start;
     let members: Vec<ExecutionId> = e.groups.members().map(|(_, id)| id).collect();
     let mut order: Vec<u32> = (0..members.len() as u32).collect();
-    order.sort_by_key(|at| members.get(*at as usize).map(|id| (starts.get(id.index()).copied(), *id)));
+    order.sort_by_key(|at| members.get(*at as usize).map(|id| (starts.get(id.index()), *id)));
     order
 }
 
@@ -162,7 +162,7 @@ fn incomparable(e: &Evidence<'_>) -> Option<String> {
     }
     let own = |d: &&SeparatingDimension| {
         let class = e.slow.members.first().and_then(|x| d.classes.get(x.index()));
-        let kinds: BTreeSet<i64> = d.classes.iter().copied().collect();
+        let kinds: BTreeSet<i64> = d.classes.iter().collect();
         KINDS.contains(&d.dimension.name.as_str())
             && d.dimension.slow_share == 1.0
             && d.classes.iter().filter(|of| Some(*of) == class).count() == n

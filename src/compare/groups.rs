@@ -161,7 +161,7 @@ mod tests {
         let mut m = Model { tasks: vec!["app:request".into()].into(), ..Model::default() };
         for d in durations {
             m.executions.start.push(Timestamp::ZERO);
-            m.executions.end.push(Timestamp::new(*d));
+            m.executions.duration.push(*d);
         }
         m
     }

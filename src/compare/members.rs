@@ -9,30 +9,36 @@ use super::since_begin;
 use crate::base::names::NameId;
 use crate::base::op::Op;
 use crate::base::spelling;
+use crate::model::column_values::ColumnValues;
 use crate::model::execution::ExecutionId;
 use crate::model::histogram::ValueRange;
 use crate::model::metric::{ABSENT, Metric, Unit};
 use crate::model::{Model, categories, elapsed};
+use std::borrow::Cow;
 
 /// The values of a metric by execution; durations, starts, ends and numbers need no column.
-pub fn values(model: &Model, metric: &Metric) -> Option<Vec<i64>> {
+pub fn values<'m>(model: &'m Model, metric: &Metric) -> Option<Cow<'m, ColumnValues>> {
     let e = &model.executions;
     if let Some(column) = e.column(metric) {
-        return Some(column.values.iter().collect());
+        return Some(Cow::Borrowed(&column.values));
     }
-    match metric {
-        Metric::Duration => Some((0..e.len()).map(|i| e.duration(i)).collect()),
-        Metric::Start => Some(e.start.iter().map(|s| s.since(model.origin)).collect()),
-        Metric::End => Some(e.end.iter().map(|s| s.since(model.origin)).collect()),
-        Metric::Elapsed => elapsed::values(model),
-        Metric::Execution => Some((0..e.len()).map(|i| i as i64).collect()),
-        _ => categories::values(model, metric),
-    }
+    let values = match metric {
+        Metric::Duration => e.duration.iter().collect(),
+        Metric::Start => e.start.iter().map(|s| s.since(model.origin)).collect(),
+        Metric::End => e.spans().map(|span| span.end.since(model.origin)).collect(),
+        Metric::Elapsed => elapsed::values(model)?.into(),
+        Metric::Execution => (0..e.len()).map(|i| i as i64).collect(),
+        _ => categories::values(model, metric)?.into(),
+    };
+    Some(Cow::Owned(values))
 }
 
 /// The present values of a metric, ascending.
 pub fn sorted_present(values: impl IntoIterator<Item = i64>) -> Vec<i64> {
-    let mut sorted: Vec<i64> = values.into_iter().filter(|v| *v != ABSENT).collect();
+    let values = values.into_iter();
+    // Most are present: a list that grew would take twice the memory.
+    let mut sorted = Vec::with_capacity(values.size_hint().0);
+    sorted.extend(values.filter(|v| *v != ABSENT));
     sorted.sort_unstable();
     sorted
 }
@@ -66,7 +72,7 @@ pub fn members(model: &Model, filters: &[Filter], others: &[Filter]) -> Result<V
             SelectError::NoMetric { filter: filter.to_string(), metric, remedy }
         })?;
         if let Test::AnyOf(numbers) = &filter.test {
-            passes.iter_mut().zip(&values).for_each(|(pass, v)| *pass &= numbers.binary_search(v).is_ok());
+            passes.iter_mut().zip(values.iter()).for_each(|(pass, v)| *pass &= numbers.binary_search(&v).is_ok());
             continue;
         }
         let range = match &filter.test {
@@ -75,13 +81,13 @@ pub fn members(model: &Model, filters: &[Filter], others: &[Filter]) -> Result<V
             }
             Test::Compare(Op::NotEqual, value) => {
                 let equal = Filter { metric: filter.metric.clone(), test: Test::Compare(Op::Equal, value.clone()) };
-                equal.range(&sorted_present(values.iter().copied()))
+                equal.range(&sorted_present(values.iter()))
             }
-            _ => filter.range(&sorted_present(values.iter().copied())),
+            _ => filter.range(&sorted_present(values.iter())),
         };
         let inside = !matches!(filter.test, Test::Compare(Op::NotEqual, _));
         for (pass, v) in passes.iter_mut().zip(values.iter()) {
-            *pass &= *v != ABSENT && range.is_some_and(|range| range.contains(*v)) == inside;
+            *pass &= v != ABSENT && range.is_some_and(|range| range.contains(v)) == inside;
         }
     }
     Ok(passes.iter().enumerate().filter(|(_, p)| **p).map(|(i, _)| ExecutionId::at(i)).collect())
@@ -98,7 +104,7 @@ pub fn why_empty(model: &Model, filters: &[Filter], others: &[Filter]) -> String
     if filter.metric == Metric::Group {
         return format!("no execution passes `{filter}`: the other group has them all");
     }
-    let present = values(model, &filter.metric).map(sorted_present).unwrap_or_default();
+    let present = values(model, &filter.metric).map(|values| sorted_present(values.iter())).unwrap_or_default();
     let range = match (filter.metric.unit(), present.first(), present.last()) {
         (_, None, _) | (_, _, None) => "no execution has a value".to_string(),
         (Unit::Name, ..) => {
@@ -132,7 +138,7 @@ mod tests {
         let e = &mut model.executions;
         for d in [10, 20, 30, 40] {
             e.start.push(Timestamp::new(1000 + d));
-            e.end.push(Timestamp::new(1000 + 2 * d));
+            e.duration.push(d);
         }
         e.columns.push(Column { metric: Metric::Type, values: vec![append, lookup, append, lookup].into() });
         e.columns.push(Column { metric: Metric::Field("n".into()), values: vec![ABSENT, 7, 8, 9].into() });

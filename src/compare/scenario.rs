@@ -46,7 +46,7 @@ impl ModelBuilder {
         let e = &mut self.model.executions;
         let duration: u64 = parts.iter().map(|(_, ns)| ns).sum();
         e.start.push(self.at);
-        e.end.push(self.at + duration as i64);
+        e.duration.push(duration as i64);
         e.who.push(who);
         e.trace.push(TraceId::at(0));
         e.unsure.push(false);

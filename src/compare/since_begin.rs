@@ -30,8 +30,8 @@ fn one(model: &Model, filter: &Filter) -> Result<Filter, SelectError> {
     if figure::time_of_day(model.origin.ns()).is_none() {
         return Err(SelectError::NoTimeOfDay { filter: filter.to_string() });
     }
-    let first = model.executions.start.first().copied().unwrap_or(model.origin);
-    let last = model.executions.end.iter().max().copied().unwrap_or(first);
+    let first = model.executions.start.get(0).unwrap_or(model.origin);
+    let last = model.executions.spans().map(|span| span.end).max().unwrap_or(first);
     let since = |time: &TimeOfDay| time.since(model.origin, (first, last));
     let number = |operand: &Operand| match operand {
         Operand::TimeOfDay(time) => Operand::Number(since(time)),
@@ -65,7 +65,7 @@ mod tests {
         let mut model = Model { origin, ..Model::default() };
         for second in 0..seconds {
             model.executions.start.push(model.origin + second * SECOND);
-            model.executions.end.push(model.origin + (second + 1) * SECOND);
+            model.executions.duration.push(SECOND);
         }
         model
     }

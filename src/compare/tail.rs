@@ -12,10 +12,10 @@
 use super::tree::GroupPair;
 use crate::base::statistics::{nearest_rank, upper_normal};
 use crate::model::Model;
+use crate::model::column_values::ColumnValues;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::execution::{ContextTime, ExecutionId};
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
 
 /// Usual executions that a line needs.
 const LEAST: usize = 20;
@@ -35,15 +35,14 @@ pub(super) struct CauseTimes<'a> {
     model: &'a Model,
     /// Contexts of the cause; ascending.
     contexts: &'a [ContextId],
-    /// By execution.
-    times: OnceCell<Vec<TimeInCause>>,
+    times: OnceCell<TimesInCause>,
 }
 
-/// Time of an execution in a cause.
-#[derive(Clone, Copy, Debug, Default)]
-struct TimeInCause {
-    all: u64,
-    known: u64,
+/// Times of executions in a cause, in ns.
+#[derive(Debug, Default)]
+struct TimesInCause {
+    all: ColumnValues,
+    known: ColumnValues,
 }
 
 /// Which part of the time in a cause.
@@ -65,31 +64,31 @@ impl<'a> CauseTimes<'a> {
     }
 
     fn time_in(&self, stacks: Stacks, execution: usize) -> f64 {
-        let time = self.times.get_or_init(|| self.read()).get(execution).copied().unwrap_or_default();
-        (if stacks == Stacks::All { time.all } else { time.known }) as f64
+        let times = self.times.get_or_init(|| self.read());
+        let times = if stacks == Stacks::All { &times.all } else { &times.known };
+        times.get(execution).unwrap_or(0) as f64
     }
 
-    fn read(&self) -> Vec<TimeInCause> {
+    fn read(&self) -> TimesInCause {
         // By context: all of its time counts, or known stacks' as well.
         let mut counts: Vec<Option<Stacks>> = vec![None; self.model.contexts.len()];
         for context in self.contexts {
             let is_unknown = has_unknown_stack(self.model, *context);
             counts[context.index()] = Some(if is_unknown { Stacks::All } else { Stacks::Known });
         }
-        let times = |execution: usize| {
-            let mut sum = TimeInCause::default();
+        let mut times = TimesInCause::default();
+        for execution in 0..self.model.executions.len() {
+            let (mut all, mut known) = (0_i64, 0_i64);
             for ContextTime { context, ns } in self.model.executions.own.row(execution) {
-                match counts.get(context.index()).copied().flatten() {
-                    Some(Stacks::Known) => {
-                        (sum.all, sum.known) = (sum.all.saturating_add(ns), sum.known.saturating_add(ns))
-                    }
-                    Some(Stacks::All) => sum.all = sum.all.saturating_add(ns),
-                    None => {}
-                }
+                let Some(stacks) = counts.get(context.index()).copied().flatten() else { continue };
+                let ns = i64::try_from(ns).unwrap_or(i64::MAX);
+                all = all.saturating_add(ns);
+                known = if stacks == Stacks::Known { known.saturating_add(ns) } else { known };
             }
-            sum
-        };
-        (0..self.model.executions.len()).map(times).collect()
+            times.all.push(all);
+            times.known.push(known);
+        }
+        times
     }
 
     /// Mean time of some executions.
@@ -101,40 +100,43 @@ impl<'a> CauseTimes<'a> {
 /// True if any tail of such executions would show the first cause. Only for groups that were chosen by duration.
 pub(super) fn is_usual(groups: &GroupPair<'_>, cause: &CauseTimes<'_>) -> bool {
     let model = groups.model;
-    let slow: BTreeSet<usize> = groups.slow.iter().map(|e| e.index()).collect();
-    let mut all: Vec<i64> = (0..model.executions.len()).map(|i| model.executions.duration(i)).collect();
-    all.sort_unstable();
-    let mut others: Vec<usize> = (0..model.executions.len()).filter(|i| !slow.contains(i)).collect();
-    others.sort_by_key(|i| (model.executions.duration(*i), *i));
-    let usual = &others[..(all.len() * 3 / 4).min(others.len())];
-    usual.len() >= LEAST
-        && within_tail(groups, &all)
-        && (is_mixture(groups, cause, usual) || is_own_tail(groups, cause, &others))
+    let count = model.executions.len();
+    let mut is_slow = vec![false; count];
+    groups.slow.iter().for_each(|e| is_slow[e.index()] = true);
+    let beside = is_slow.iter().filter(|is_slow| !**is_slow).count();
+    if (count * 3 / 4).min(beside) < LEAST || !within_tail(groups) {
+        return false;
+    }
+    let mut others = Vec::with_capacity(beside);
+    others.extend((0..count).map(ExecutionId::at).filter(|id| !is_slow[id.index()]));
+    others.sort_unstable_by_key(|id: &ExecutionId| (model.executions.duration(id.index()), *id));
+    let usual = &others[..(count * 3 / 4).min(others.len())];
+    is_mixture(groups, cause, usual) || is_own_tail(groups, cause, &others)
 }
 
 /// True if the time in the cause grows so much with the duration of the usual executions that it predicts that of the
 /// slow ones.
-fn is_mixture(groups: &GroupPair<'_>, cause: &CauseTimes<'_>, usual: &[usize]) -> bool {
+fn is_mixture(groups: &GroupPair<'_>, cause: &CauseTimes<'_>, usual: &[ExecutionId]) -> bool {
     let model = groups.model;
     let extra = |stacks: Stacks| cause.mean(stacks, groups.slow) - cause.mean(stacks, groups.fast);
     let stacks = if extra(Stacks::Known) * 5.0 >= extra(Stacks::All) { Stacks::Known } else { Stacks::All };
     let duration = |i: usize| model.executions.duration(i) as f64;
-    let points: Vec<(f64, f64)> = usual.iter().map(|i| (duration(*i), cause.time_in(stacks, *i))).collect();
+    let points = || usual.iter().map(|e| (duration(e.index()), cause.time_in(stacks, e.index())));
     let longer = mean_duration(model, groups.slow) - mean_duration(model, groups.fast);
-    slope(&points).clamp(0.0, 1.0) * longer >= PREDICTED * extra(stacks)
+    slope(points).clamp(0.0, 1.0) * longer >= PREDICTED * extra(stacks)
 }
 
 /// True if the slow executions take less than twice the time of the fast ones, and their time in the cause is within
 /// the tail of the `others`.
-fn is_own_tail(groups: &GroupPair<'_>, cause: &CauseTimes<'_>, others: &[usize]) -> bool {
+fn is_own_tail(groups: &GroupPair<'_>, cause: &CauseTimes<'_>, others: &[ExecutionId]) -> bool {
     let model = groups.model;
     if mean_duration(model, groups.slow) > ORDINARY * mean_duration(model, groups.fast) {
         return false;
     }
-    let times: Vec<f64> = others.iter().map(|i| cause.time(*i)).collect();
-    let n = times.len().max(1) as f64;
-    let usual = times.iter().sum::<f64>() / n;
-    let deviation = (times.iter().map(|t| (t - usual).powi(2)).sum::<f64>() / n).sqrt();
+    let times = || others.iter().map(|e| cause.time(e.index()));
+    let n = others.len().max(1) as f64;
+    let usual = times().sum::<f64>() / n;
+    let deviation = (times().map(|t| (t - usual).powi(2)).sum::<f64>() / n).sqrt();
     cause.mean(Stacks::All, groups.slow) - usual <= SKEWED * deviation
 }
 
@@ -143,8 +145,10 @@ fn mean_duration(model: &Model, of: &[ExecutionId]) -> f64 {
 }
 
 /// True if the slow executions take no longer than the quartiles of all predict for this many.
-fn within_tail(groups: &GroupPair<'_>, all: &[i64]) -> bool {
-    let at = |p: f64| nearest_rank(all, p).map_or(0.0, |v| (v.max(1) as f64).ln());
+fn within_tail(groups: &GroupPair<'_>) -> bool {
+    let mut all: Vec<i64> = groups.model.executions.duration.iter().collect();
+    all.sort_unstable();
+    let at = |p: f64| nearest_rank(&all, p).map_or(0.0, |v| (v.max(1) as f64).ln());
     let (low, middle, high) = (at(25.0), at(50.0), at(75.0));
     // Half of the distance of the quartiles is 0.6745 standard deviations; the longer half belongs to the tail.
     let deviation = (high - middle).max(middle - low) / 0.6745;
@@ -159,10 +163,10 @@ pub(super) fn has_unknown_stack(model: &Model, context: ContextId) -> bool {
 }
 
 /// The slope of the least-squares line through points.
-fn slope(points: &[(f64, f64)]) -> f64 {
-    let n = points.len().max(1) as f64;
-    let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), p| (x + p.0 / n, y + p.1 / n));
-    let (both, square) = points.iter().fold((0.0, 0.0), |(b, s), p| (b + (p.0 - x) * (p.1 - y), s + (p.0 - x).powi(2)));
+fn slope<I: ExactSizeIterator<Item = (f64, f64)>>(points: impl Fn() -> I) -> f64 {
+    let n = points().len().max(1) as f64;
+    let (x, y) = points().fold((0.0, 0.0), |(x, y), p| (x + p.0 / n, y + p.1 / n));
+    let (both, square) = points().fold((0.0, 0.0), |(b, s), p| (b + (p.0 - x) * (p.1 - y), s + (p.0 - x).powi(2)));
     if square > 0.0 { both / square } else { 0.0 }
 }
 
@@ -175,8 +179,9 @@ mod tests {
 
     #[test]
     fn slope_of_a_line() {
-        assert!((slope(&[(1.0, 3.0), (2.0, 5.0), (3.0, 7.0)]) - 2.0).abs() < 1e-12);
-        assert!(slope(&[(1.0, 3.0), (1.0, 5.0)]).abs() < 1e-12 && slope(&[]).abs() < 1e-12);
+        let of = |points: &[(f64, f64)]| slope(|| points.iter().copied());
+        assert!((of(&[(1.0, 3.0), (2.0, 5.0), (3.0, 7.0)]) - 2.0).abs() < 1e-12);
+        assert!(of(&[(1.0, 3.0), (1.0, 5.0)]).abs() < 1e-12 && of(&[]).abs() < 1e-12);
     }
 
     /// Log-normal run times of one mixture: no cut of the tail finds a cause.

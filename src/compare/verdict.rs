@@ -182,13 +182,13 @@ fn is_reached_in_time(e: &Evidence<'_>, d: &SeparatingDimension, observed: f64) 
     let mut sides = vec![None; executions.len()];
     e.groups.members().for_each(|(side, x)| sides[x.index()] = Some(side == GroupSide::Slow));
     let mut order: Vec<usize> = (0..executions.len()).collect();
-    order.sort_by_key(|i| (executions.start.get(*i).copied(), *i));
+    order.sort_by_key(|i| (executions.start.get(*i), *i));
     let mut numbers = std::collections::BTreeMap::new();
     let mut number = |class: i64| {
         let next = numbers.len() as u32;
         *numbers.entry(class).or_insert(next)
     };
-    let classes: Vec<u32> = order.iter().map(|i| number(d.classes[*i])).collect();
+    let classes: Vec<u32> = order.iter().map(|i| number(d.classes.at(*i))).collect();
     let timed = |i: &usize| TimedExecution { ns: executions.duration(*i).max(0) as u64, is_slow: sides[*i] };
     let timed: Vec<TimedExecution> = order.iter().map(timed).collect();
     is_shifted_as_far(&classes, &timed, observed)
@@ -197,7 +197,7 @@ fn is_reached_in_time(e: &Evidence<'_>, d: &SeparatingDimension, observed: f64) 
 /// True if enough slow executions have the dimension's class, and it is significantly more frequent in one group:
 /// tested as a value of 0 or 1.
 fn separates(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
-    let slow_classes: Vec<i64> = e.slow.members.iter().map(|x| d.classes[x.index()]).collect();
+    let slow_classes: Vec<i64> = e.slow.members.iter().map(|x| d.classes.at(x.index())).collect();
     let mut counts = std::collections::BTreeMap::new();
     for class in &slow_classes {
         *counts.entry(*class).or_insert(0_usize) += 1;
@@ -209,7 +209,7 @@ fn separates(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
     let mut pair = GroupSums::new(e.groups);
     let mut values = Vec::new();
     for (side, x) in e.groups.members() {
-        let has = u64::from(d.classes[x.index()] == most);
+        let has = u64::from(d.classes.at(x.index()) == most);
         values.push(has);
         if has == 1 {
             pair.put(side, 1);

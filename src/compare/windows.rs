@@ -25,7 +25,7 @@ pub(super) fn differ_elsewhere(
     extra_ns: f64,
 ) -> bool {
     let model = groups.model;
-    let start = |id: &ExecutionId| (model.executions.start[id.index()], *id);
+    let start = |id: &ExecutionId| (model.executions.start.at(id.index()), *id);
     let bounds = |group: &Group| Some((group.members.iter().map(start).min()?, group.members.iter().map(start).max()?));
     let (Some(a), Some(b)) = (bounds(slow), bounds(fast)) else { return false };
     let (first, second) = if a < b { (a, b) } else { (b, a) };

@@ -149,7 +149,7 @@ impl Delayed<'_> {
     fn anomaly(&self, delays: &[Delay], paths: &[PropagationPath], patterns: &[Pattern]) -> Option<Anomaly> {
         let execution = delays.first()?.execution as usize;
         let executions = &self.model.executions;
-        let span = Span::new(*executions.start.get(execution)?, *executions.end.get(execution)?);
+        let span = (execution < executions.len()).then(|| executions.span(execution))?;
         let population = *self.reference.population.get(execution)?;
         let max_ref = patterns.get(population as usize)?.max_ref_ns;
         let mut responsible: Vec<Responsible> = Vec::new();

@@ -64,9 +64,12 @@ pub(super) fn of_executions(
         let stream = served.contributions.own.get(i).and_then(|own| served.stream_of(*own));
         let all = stream.and_then(|s| operations.sequences.get(s as usize)).map(|s| &s.operations);
         let (Some(stream), Some(all), false) = (stream, all, is_lossy) else { continue };
-        let (Some(start), Some(end)) = (executions.start.get(i), executions.end.get(i)) else { continue };
+        if i >= executions.len() {
+            continue;
+        }
+        let Span { start, end } = executions.span(i);
         let position = |t: Timestamp| all.partition_point(|o| o.start < t) as u32;
-        let operations = position(*start)..position(*end).max(position(*start));
+        let operations = position(start)..position(end).max(position(start));
         occurrences.push(RouteOccurrence { population: *population, stream, operations });
         numbers.push(ComparedExecution { execution: at, population: *population });
     }
@@ -75,7 +78,7 @@ pub(super) fn of_executions(
         let at = difference.occurrence as usize;
         let compared = *numbers.get(at)?;
         let ComparedExecution { execution, population } = compared;
-        let span = Span::new(*executions.start.get(execution as usize)?, *executions.end.get(execution as usize)?);
+        let span = ((execution as usize) < executions.len()).then(|| executions.span(execution as usize))?;
         let root = served.reference.root(execution)?;
         let usual = served.reference.bounds(population, root, ChainPart::Whole, settings).max_ref_ns;
         Some(RouteDelay {

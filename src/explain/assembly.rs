@@ -21,7 +21,7 @@ use crate::base::notice::Notice;
 use crate::base::time::Timestamp;
 use crate::event::errno;
 use crate::model::context::ContextId;
-use crate::model::execution::{ContextTime, ExecutionId};
+use crate::model::execution::{ContextTime, ExecutionId, ExecutionRow};
 use crate::model::metric::SUCCEEDED;
 use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, TraceId, categories};
@@ -86,14 +86,15 @@ impl Assembly<'_> {
         model.notices.add(Notice::UnresolvedWaits, unresolved, first);
         model.notices.add(Notice::UntiledPaths, u64::from(!tiled), first);
         let thread = self.threads.id(execution.thread, execution.last_moment(), &mut model.who, &mut model.names);
-        let executions = &mut model.executions;
-        executions.start.push(execution.span.start);
-        executions.end.push(execution.span.end);
-        executions.who.push(thread);
-        executions.trace.push(trace);
-        executions.cpu.push(begin.cpu);
-        executions.unsure.push(lossy || unresolved > 0);
-        executions.own.push(own);
+        model.executions.push(ExecutionRow {
+            span: execution.span,
+            who: thread,
+            trace,
+            cpu: begin.cpu,
+            unsure: lossy || unresolved > 0,
+            own,
+            values: Vec::new(),
+        });
     }
 
     /// Where a system call ended an execution: the error for which it failed, or the name for none.

@@ -124,7 +124,7 @@ pub fn iterations(
         columns.roles.push(roles.get(stream as usize).copied().unwrap_or(ABSENT));
         let executions = &mut model.executions;
         executions.start.push(span.start);
-        executions.end.push(span.end);
+        executions.duration.push(span.len());
         executions.who.push(ThreadInfoId::from_raw(stream));
         executions.trace.push(TraceId::at(0));
         executions.unsure.push(false);

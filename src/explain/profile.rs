@@ -19,14 +19,14 @@ use crate::base::ctx::{Cancelled, Ctx, Progress};
 use crate::base::heap::MemoryPart;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
-use crate::base::time::Timestamp;
+use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
 use crate::event::image::ImageChange;
 use crate::event::profile::{EVERY_PROGRAM, ProfileTask};
 use crate::model::choice::{ChosenBy, TaskChoice};
 use crate::model::column_values::ColumnValues;
 use crate::model::context::{ContextId, Frame, FrameKind};
-use crate::model::execution::ContextTime;
+use crate::model::execution::{ContextTime, ExecutionRow};
 use crate::model::metric::{Column, Metric};
 use crate::model::profile::{Profile, ProgramAmount, is_clock};
 use crate::model::{Model, TraceId, TraceInfo};
@@ -368,14 +368,15 @@ fn fill(
         let [process, name, of_image] = [program, name, of_image].map(|name| i64::from(name.raw()));
         let values = [start.since(model.origin), process, name, of_image, label];
         columns.iter_mut().zip(values).for_each(|(column, value)| column.values.push(value));
-        let executions = &mut model.executions;
-        executions.start.push(start);
-        executions.end.push(end);
-        executions.who.push(who);
-        executions.trace.push(TraceId::at(0));
-        executions.cpu.push(u16::MAX);
-        executions.unsure.push(false);
-        executions.own.push_sorted(&[ContextTime { context, ns: amount }]);
+        model.executions.push(ExecutionRow {
+            span: Span::new(start, end),
+            who,
+            trace: TraceId::at(0),
+            cpu: u16::MAX,
+            unsure: false,
+            own: vec![ContextTime { context, ns: amount }],
+            values: Vec::new(),
+        });
     }
     model.executions.own.shrink();
     model.executions.columns = columns.into_iter().collect();

@@ -37,7 +37,7 @@ pub fn add(model: &mut Model) {
 
 /// The CPUs on which executions began, where they are known.
 fn cpus(model: &Model) -> impl Iterator<Item = i64> {
-    model.executions.cpu.iter().filter(|cpu| **cpu != u16::MAX).map(|cpu| i64::from(*cpu))
+    model.executions.cpu.iter().filter(|cpu| *cpu != u16::MAX).map(i64::from)
 }
 
 /// The values of a property by execution, names of the model; `None` for other metrics.
@@ -47,7 +47,7 @@ pub fn values(model: &Model, metric: &Metric) -> Option<Vec<i64>> {
     let number = |number: i64| model.names.find(&number.to_string()).map_or(ABSENT, id);
     let of_thread = |value: &dyn Fn(&super::ThreadInfo) -> i64| {
         let by_thread: Vec<i64> = model.who.iter().map(value).collect();
-        let of = |who: &super::ThreadInfoId| by_thread.get(who.index()).copied().unwrap_or(ABSENT);
+        let of = |who: super::ThreadInfoId| by_thread.get(who.index()).copied().unwrap_or(ABSENT);
         executions.who.iter().map(of).collect()
     };
     let values: Vec<i64> = match metric {
@@ -56,7 +56,7 @@ pub fn values(model: &Model, metric: &Metric) -> Option<Vec<i64>> {
         Metric::Tid => of_thread(&|who| number(who.tid.into())),
         Metric::Host => of_thread(&|who| id(who.host)),
         Metric::CpuId => {
-            let cpu = |cpu: &u16| if *cpu == u16::MAX { ABSENT } else { number((*cpu).into()) };
+            let cpu = |cpu: u16| if cpu == u16::MAX { ABSENT } else { number(cpu.into()) };
             executions.cpu.iter().map(cpu).collect()
         }
         _ => return None,
@@ -80,7 +80,7 @@ mod tests {
         }
         for (who, cpu) in [(0, 1), (1, 1), (0, u16::MAX)] {
             model.executions.start.push(Timestamp::ZERO);
-            model.executions.end.push(Timestamp::new(5));
+            model.executions.duration.push(5);
             model.executions.who.push(ThreadInfoId::at(who));
             model.executions.cpu.push(cpu);
         }

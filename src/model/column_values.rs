@@ -1,12 +1,16 @@
-//! The values of one metric, in as few bytes as they need.
+//! The values of one metric, or of one property of executions, in as few bytes as they need.
 //!
 //! In: values one after the other. Out: each by its position. Blocks of 4,096 executions: one that has the same value
-//! everywhere keeps it once, another keeps signed numbers of 1, 2, 4 or 8 bytes, as its largest needs. A time takes 4
-//! bytes, a count one, a metric that does not occur none; a value eight times as long makes its own block wider and no
-//! other. Invariant: the form depends on the values alone, so equal columns are equal. Cost: `get` is a division and a
-//! comparison; a block that becomes wider is written again, three times at most.
+//! everywhere keeps it once, another keeps the distances from its first value in 1, 2 or 4 bytes, as its largest needs,
+//! or the values in 8. A time takes 4 bytes, a count one, a metric that does not occur none; a value eight times as
+//! long makes its own block wider and no other. Invariant: the form depends on the values alone, so equal columns are
+//! equal. Cost: `get` is a division and a comparison; a block that becomes wider is written again, three times at most.
+//! A column that is consumed gives its blocks back one after the other.
 
+use super::ids::{ThreadInfoId, TraceId};
+use crate::base::time::Timestamp;
 use get_size2::GetSize;
+use std::marker::PhantomData;
 
 /// Marks "no value" in a column.
 pub const ABSENT: i64 = i64::MIN;
@@ -21,35 +25,47 @@ pub struct ColumnValues {
     len: usize,
 }
 
-/// Consecutive values. The least number of a width is [`ABSENT`].
+/// Consecutive values.
 #[derive(Clone, Debug, PartialEq, Eq, GetSize)]
-enum Block {
-    /// So many equal ones.
-    Same(i64, usize),
+struct Block {
+    /// The first value that is there; [`ABSENT`] where none is.
+    base: i64,
+    kept: Kept,
+}
+
+/// The values of a block. The least number of a width is [`ABSENT`].
+#[derive(Clone, Debug, PartialEq, Eq, GetSize)]
+enum Kept {
+    /// So many that equal the base.
+    Same(usize),
     Bytes(Vec<i8>),
     Halves(Vec<i16>),
     Words(Vec<i32>),
+    /// The values themselves.
     Doubles(Vec<i64>),
 }
 
-/// A signed number that values are kept in.
+/// A signed number in which distances are kept.
 trait Width: Copy {
-    fn of(value: i64) -> Option<Self>;
-    fn value(self) -> i64;
+    fn of(value: i64, base: i64) -> Option<Self>;
+    fn value(self, base: i64) -> i64;
 }
 
 macro_rules! widths {
     ($($width:ident),+) => {$(
         impl Width for $width {
-            fn of(value: i64) -> Option<Self> {
+            #[inline]
+            fn of(value: i64, base: i64) -> Option<Self> {
                 match value {
                     ABSENT => Some($width::MIN),
-                    _ => $width::try_from(value).ok().filter(|kept| *kept != $width::MIN),
+                    _ => $width::try_from(value.checked_sub(base)?).ok().filter(|kept| *kept != $width::MIN),
                 }
             }
 
-            fn value(self) -> i64 {
-                if self == $width::MIN { ABSENT } else { i64::from(self) }
+            #[inline]
+            fn value(self, base: i64) -> i64 {
+                // A sum of two that were subtracted before.
+                if self == $width::MIN { ABSENT } else { base.wrapping_add(i64::from(self)) }
             }
         }
     )+};
@@ -58,54 +74,57 @@ macro_rules! widths {
 widths!(i8, i16, i32);
 
 /// Add a value if it has a form in this width.
-fn add<W: Width>(list: &mut Vec<W>, value: i64) -> bool {
-    W::of(value).is_some_and(|kept| {
+fn add<W: Width>(list: &mut Vec<W>, value: i64, base: i64) -> bool {
+    W::of(value, base).is_some_and(|kept| {
         list.push(kept);
         true
     })
 }
 
 /// All of some values in this width.
-fn all<W: Width>(values: impl Iterator<Item = i64>) -> Option<Vec<W>> {
-    values.map(W::of).collect()
+fn all<W: Width>(values: impl Iterator<Item = i64>, base: i64) -> Option<Vec<W>> {
+    values.map(|value| W::of(value, base)).collect()
 }
 
 impl Block {
     fn len(&self) -> usize {
-        match self {
-            Block::Same(_, len) => *len,
-            Block::Bytes(list) => list.len(),
-            Block::Halves(list) => list.len(),
-            Block::Words(list) => list.len(),
-            Block::Doubles(list) => list.len(),
+        match &self.kept {
+            Kept::Same(len) => *len,
+            Kept::Bytes(list) => list.len(),
+            Kept::Halves(list) => list.len(),
+            Kept::Words(list) => list.len(),
+            Kept::Doubles(list) => list.len(),
         }
     }
 
-    fn get(&self, at: usize) -> Option<i64> {
-        match self {
-            Block::Same(value, len) => (at < *len).then_some(*value),
-            Block::Bytes(list) => list.get(at).map(|kept| kept.value()),
-            Block::Halves(list) => list.get(at).map(|kept| kept.value()),
-            Block::Words(list) => list.get(at).map(|kept| kept.value()),
-            Block::Doubles(list) => list.get(at).copied(),
+    /// Of a place that it has.
+    #[inline]
+    fn value(&self, at: usize) -> i64 {
+        match &self.kept {
+            Kept::Same(_) => self.base,
+            Kept::Bytes(list) => list[at].value(self.base),
+            Kept::Halves(list) => list[at].value(self.base),
+            Kept::Words(list) => list[at].value(self.base),
+            Kept::Doubles(list) => list[at],
         }
     }
 
     fn iter(&self) -> impl Iterator<Item = i64> + '_ {
-        (0..self.len()).filter_map(|at| self.get(at))
+        (0..self.len()).map(|at| self.value(at))
     }
 
     fn push(&mut self, value: i64) {
-        let fits = match self {
-            Block::Same(same, len) if *same == value => {
+        let base = self.base;
+        let fits = match &mut self.kept {
+            Kept::Same(len) if base == value => {
                 *len += 1;
                 true
             }
-            Block::Same(..) => false,
-            Block::Bytes(list) => add(list, value),
-            Block::Halves(list) => add(list, value),
-            Block::Words(list) => add(list, value),
-            Block::Doubles(list) => {
+            Kept::Same(_) => false,
+            Kept::Bytes(list) => add(list, value, base),
+            Kept::Halves(list) => add(list, value, base),
+            Kept::Words(list) => add(list, value, base),
+            Kept::Doubles(list) => {
                 list.push(value);
                 true
             }
@@ -117,13 +136,13 @@ impl Block {
 
     /// The block of some values that are not all equal.
     fn narrowest<I: Iterator<Item = i64>>(values: impl Fn() -> I) -> Block {
-        if let Some(list) = all(values()) {
-            return Block::Bytes(list);
-        }
-        if let Some(list) = all(values()) {
-            return Block::Halves(list);
-        }
-        all(values()).map_or_else(|| Block::Doubles(values().collect()), Block::Words)
+        let base = values().find(|value| *value != ABSENT).unwrap_or(ABSENT);
+        let kept = None
+            .or_else(|| all(values(), base).map(Kept::Bytes))
+            .or_else(|| all(values(), base).map(Kept::Halves))
+            .or_else(|| all(values(), base).map(Kept::Words))
+            .unwrap_or_else(|| Kept::Doubles(values().collect()));
+        Block { base, kept }
     }
 }
 
@@ -132,7 +151,7 @@ impl ColumnValues {
     pub fn push(&mut self, value: i64) {
         match self.blocks.last_mut().filter(|last| last.len() < BLOCK) {
             Some(last) => last.push(value),
-            None => self.blocks.push(Block::Same(value, 1)),
+            None => self.blocks.push(Block { base: value, kept: Kept::Same(1) }),
         }
         self.len += 1;
     }
@@ -152,19 +171,141 @@ impl ColumnValues {
     }
 
     /// The value of an execution.
+    #[inline]
     pub fn get(&self, at: usize) -> Option<i64> {
-        self.blocks.get(at / BLOCK)?.get(at % BLOCK)
+        (at < self.len).then(|| self.at(at))
+    }
+
+    /// The value of an execution which is there.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such execution.
+    #[inline]
+    pub fn at(&self, at: usize) -> i64 {
+        self.blocks[at / BLOCK].value(at % BLOCK)
     }
 
     /// All values in order.
-    pub fn iter(&self) -> impl Iterator<Item = i64> + '_ {
-        self.blocks.iter().flat_map(Block::iter)
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
+        (0..self.len).map(|at| self.at(at))
     }
 
     /// True if an execution has a value.
     pub fn any(&self) -> bool {
         let has_any = |block: &Block| block.iter().any(|value| value != ABSENT);
         self.blocks.iter().any(has_any)
+    }
+}
+
+impl IntoIterator for ColumnValues {
+    type Item = i64;
+    type IntoIter = Box<dyn Iterator<Item = i64>>;
+
+    /// All values in order; a block is given back when its last value was taken.
+    fn into_iter(self) -> Self::IntoIter {
+        let values = |block: Block| (0..block.len()).map(move |at| block.value(at));
+        Box::new(self.blocks.into_iter().flat_map(values))
+    }
+}
+
+/// A value that a column keeps as a number.
+pub trait Stored: Copy {
+    /// The number.
+    fn number(self) -> i64;
+    /// Of a number that [`Stored::number`] gave.
+    fn of(number: i64) -> Self;
+}
+
+macro_rules! stored {
+    ($($stored:ty: $value:ident => $number:expr, $of:expr;)+) => {$(
+        impl Stored for $stored {
+            #[inline]
+            fn number(self) -> i64 {
+                let $value = self;
+                $number
+            }
+
+            #[inline]
+            fn of($value: i64) -> Self {
+                $of
+            }
+        }
+    )+};
+}
+
+stored! {
+    i64: value => value, value;
+    u16: value => value.into(), value as u16;
+    bool: value => value.into(), value != 0;
+    Timestamp: value => value.ns(), Timestamp::new(value);
+    ThreadInfoId: value => value.raw().into(), ThreadInfoId::from_raw(value as u32);
+    TraceId: value => value.raw().into(), TraceId::from_raw(value as u32);
+}
+
+/// A property that each execution has, by execution.
+#[derive(Clone, Debug, PartialEq, Eq, GetSize)]
+pub struct PropertyValues<T> {
+    numbers: ColumnValues,
+    of: PhantomData<T>,
+}
+
+impl<T> Default for PropertyValues<T> {
+    fn default() -> Self {
+        PropertyValues { numbers: ColumnValues::default(), of: PhantomData }
+    }
+}
+
+impl<T: Stored> PropertyValues<T> {
+    /// Add the next execution's.
+    pub fn push(&mut self, value: T) {
+        self.numbers.push(value.number());
+    }
+
+    /// That of an execution.
+    #[inline]
+    pub fn get(&self, at: usize) -> Option<T> {
+        self.numbers.get(at).map(T::of)
+    }
+
+    /// That of an execution which is there.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such execution.
+    #[inline]
+    pub fn at(&self, at: usize) -> T {
+        T::of(self.numbers.at(at))
+    }
+
+    /// All in order.
+    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
+        self.numbers.iter().map(T::of)
+    }
+
+    pub fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+}
+
+impl<T: Stored> IntoIterator for PropertyValues<T> {
+    type Item = T;
+    type IntoIter = std::iter::Map<<ColumnValues as IntoIterator>::IntoIter, fn(i64) -> T>;
+
+    /// All in order; memory is given back block by block.
+    fn into_iter(self) -> Self::IntoIter {
+        self.numbers.into_iter().map(T::of)
+    }
+}
+
+impl<T: Stored> FromIterator<T> for PropertyValues<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        PropertyValues { numbers: values.into_iter().map(T::number).collect(), of: PhantomData }
     }
 }
 
@@ -205,6 +346,7 @@ mod tests {
             let column: ColumnValues = all.iter().copied().collect();
             prop_assert!(column.iter().eq(all.iter().copied()));
             prop_assert!((0..all.len() + 2).all(|i| column.get(i) == all.get(i).copied()));
+            prop_assert!(column.clone().into_iter().eq(all.iter().copied()));
             prop_assert_eq!((column.len(), column.any()), (all.len(), all.iter().any(|v| *v != ABSENT)));
             prop_assert_eq!(&column, &ColumnValues::from(all));
         }
@@ -217,6 +359,8 @@ mod tests {
         assert!(bytes(&mut std::iter::repeat_n(7, BLOCK)) <= blocks);
         assert!(bytes(&mut (0..BLOCK as i64).map(|i| i % 100)) <= BLOCK + blocks);
         assert!(bytes(&mut (0..BLOCK as i64).map(|i| i * 100_000)) <= 4 * BLOCK + blocks);
+        // Times of day that follow each other.
+        assert!(bytes(&mut (0..BLOCK as i64).map(|i| 1_700_000_000_000_000_000 + i * 100_000)) <= 4 * BLOCK + blocks);
         // One wide value widens its own block.
         let wide = |i: i64| if i == 0 { i64::MAX } else { i % 100 };
         assert!(bytes(&mut (0..3 * BLOCK as i64).map(wide)) <= 10 * BLOCK + blocks);

@@ -25,7 +25,7 @@ fn spans(model: &Model) -> Option<BTreeMap<&str, Span>> {
 /// The time since the begin of the recording, by execution; `None` where all have the same zero.
 pub fn values(model: &Model) -> Option<Vec<i64>> {
     let spans = spans(model)?;
-    let zero = |trace: &super::TraceId| Some(spans.get(model.traces.get(trace.index())?.label.as_str())?.start);
+    let zero = |trace: super::TraceId| Some(spans.get(model.traces.get(trace.index())?.label.as_str())?.start);
     let zeros: Option<Vec<_>> = model.executions.trace.iter().map(zero).collect();
     let starts = model.executions.start.iter();
     Some(starts.zip(zeros?).map(|(start, zero)| start.since(zero)).collect())
@@ -53,7 +53,7 @@ mod tests {
             let (label, level) = ((*label).to_owned(), TraceLevel::Machine);
             model.traces.push(TraceInfo { label, level, span, recorded: None });
             model.executions.start.push(Timestamp::new(start + 5));
-            model.executions.end.push(Timestamp::new(start + 7));
+            model.executions.duration.push(2);
             model.executions.trace.push(TraceId::at(at));
         }
         model.executions.columns.push(Column { metric: Metric::Start, values: vec![0; spans.len()].into() });

@@ -1,5 +1,6 @@
 //! Executions in columns, each with its sparse vectors over the contexts.
 
+use super::column_values::{ABSENT, ColumnValues, PropertyValues};
 use super::context::{ContextId, Contexts};
 use super::ids::{ThreadInfoId, TraceId};
 use super::metric::{Column, Metric};
@@ -20,15 +21,34 @@ pub struct ContextTime {
     pub ns: u64,
 }
 
+/// Executions whose times are packed together.
+const BLOCK: usize = 4096;
+
 /// For each execution its times, sorted by context.
 ///
 /// Packed: the number of the times, then each context as its distance from the one before, and its nanoseconds. That
-/// is 4 to 6 bytes for a time.
+/// is 4 to 6 bytes for a time. Lists that are consumed give their memory back block by block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, GetSize)]
 pub struct Sparse {
+    blocks: Vec<SparseBlock>,
+    len: usize,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, GetSize)]
+struct SparseBlock {
     /// Where each list begins.
-    starts: Vec<usize>,
+    starts: ColumnValues,
     bytes: Vec<u8>,
+}
+
+impl SparseBlock {
+    /// The list at a place.
+    fn row(&self, at: usize) -> SparseRow<'_> {
+        let from = self.starts.get(at).and_then(|start| usize::try_from(start).ok());
+        let mut unpack = Unpack(from.and_then(|from| self.bytes.get(from..)).unwrap_or(&[]));
+        let left = unpack.index(usize::MAX).unwrap_or(0);
+        SparseRow { unpack, left, context: 0 }
+    }
 }
 
 impl Sparse {
@@ -47,8 +67,13 @@ impl Sparse {
 
     /// The next execution's list, already ascending and without repetition.
     pub fn push_sorted(&mut self, row: &[ContextTime]) {
-        self.starts.push(self.bytes.len());
-        let mut pack = Pack(std::mem::take(&mut self.bytes));
+        if self.len.is_multiple_of(BLOCK) {
+            self.shrink();
+            self.blocks.push(SparseBlock::default());
+        }
+        let Some(SparseBlock { starts, bytes }) = self.blocks.last_mut() else { return };
+        starts.push(i64::try_from(bytes.len()).unwrap_or(i64::MAX));
+        let mut pack = Pack(std::mem::take(bytes));
         pack.number(row.len() as u64);
         let mut before = 0;
         for ContextTime { context, ns } in row {
@@ -56,18 +81,20 @@ impl Sparse {
             pack.number(*ns);
             before = context.raw();
         }
-        self.bytes = pack.0;
+        *bytes = pack.0;
+        self.len += 1;
     }
 
     /// Give back memory that growth left.
     pub fn shrink(&mut self) {
-        self.starts.shrink_to_fit();
-        self.bytes.shrink_to_fit();
+        if let Some(last) = self.blocks.last_mut() {
+            last.bytes.shrink_to_fit();
+        }
     }
 
     /// Number of lists.
     pub fn len(&self) -> usize {
-        self.starts.len()
+        self.len
     }
 
     /// True when there is none.
@@ -75,12 +102,16 @@ impl Sparse {
         self.len() == 0
     }
 
-    /// The list of execution `i`.
+    /// The list of execution `i`; empty where there is none.
     pub fn row(&self, i: usize) -> SparseRow<'_> {
-        let from = self.starts.get(i).map_or(self.bytes.len(), |start| *start);
-        let mut unpack = Unpack(self.bytes.get(from..).unwrap_or(&[]));
-        let left = unpack.index(usize::MAX).unwrap_or(0);
-        SparseRow { unpack, left, context: 0 }
+        let none = SparseRow { unpack: Unpack(&[]), left: 0, context: 0 };
+        self.blocks.get(i / BLOCK).map_or(none, |block| block.row(i % BLOCK))
+    }
+
+    /// All lists in order; a block is given back when its last list was taken.
+    pub fn into_lists(self) -> impl Iterator<Item = Vec<ContextTime>> {
+        let lists = |block: SparseBlock| (0..block.starts.len()).map(move |at| block.row(at).collect::<Vec<_>>());
+        self.blocks.into_iter().flat_map(lists)
     }
 }
 
@@ -144,20 +175,34 @@ impl<'a> InclusiveTimes<'a> {
     }
 }
 
-/// All executions of one task.
+/// One execution, with all that is known of it.
+#[derive(Clone, Debug)]
+pub struct ExecutionRow {
+    pub span: Span,
+    pub who: ThreadInfoId,
+    pub trace: TraceId,
+    /// `u16::MAX` where unknown.
+    pub cpu: u16,
+    pub unsure: bool,
+    pub own: Vec<ContextTime>,
+    /// By column.
+    pub values: Vec<i64>,
+}
+
+/// All executions of one task, ordered by start and end.
 #[derive(Clone, Debug, Default, GetSize)]
 pub struct Executions {
     /// First event.
-    pub start: Vec<Timestamp>,
-    /// Last event.
-    pub end: Vec<Timestamp>,
+    pub start: PropertyValues<Timestamp>,
+    /// From the first to the last event.
+    pub duration: PropertyValues<Ns>,
     /// The thread of the end event (the one whose path is walked).
-    pub who: Vec<ThreadInfoId>,
-    pub trace: Vec<TraceId>,
+    pub who: PropertyValues<ThreadInfoId>,
+    pub trace: PropertyValues<TraceId>,
     /// The CPU of the begin event; `u16::MAX` where unknown.
-    pub cpu: Vec<u16>,
+    pub cpu: PropertyValues<u16>,
     /// Events were lost while it ran, or a wait stayed unresolved.
-    pub unsure: Vec<bool>,
+    pub unsure: PropertyValues<bool>,
     /// Metrics that could be computed for at least one execution.
     pub columns: Vec<Column>,
     /// Time per context without its descendants. Sums to the duration, exactly.
@@ -179,16 +224,58 @@ impl Executions {
 
     /// Duration of execution `i`.
     pub fn duration(&self, i: usize) -> Ns {
-        self.end[i] - self.start[i]
+        self.duration.at(i)
+    }
+
+    /// Last event of execution `i`.
+    pub fn end(&self, i: usize) -> Timestamp {
+        self.start.at(i) + self.duration.at(i)
+    }
+
+    /// From the first to the last event of execution `i`.
+    pub fn span(&self, i: usize) -> Span {
+        Span::new(self.start.at(i), self.end(i))
+    }
+
+    /// The spans of all.
+    pub fn spans(&self) -> impl Iterator<Item = Span> + '_ {
+        self.start.iter().zip(self.duration.iter()).map(|(start, duration)| Span::new(start, start + duration))
     }
 
     /// Those that ran at `instant`, the longest first, found without a scan of all.
     pub fn at(&self, instant: Timestamp) -> impl Iterator<Item = ExecutionId> {
-        let spans = || self.start.iter().zip(&self.end).map(|(start, end)| Span::new(*start, *end));
         let segment = |(span, item): (Span, u32)| StoredSpan { span, item };
-        let segments = self.segments.get_or_init(|| SpanStore::new(spans().zip(0..).map(segment).collect()));
+        let segments = self.segments.get_or_init(|| SpanStore::new(self.spans().zip(0..).map(segment).collect()));
         let met = segments.longest(Span::new(instant, instant.saturating_add(1)));
         met.filter(move |segment| instant < segment.span.end).map(|segment| ExecutionId::from_raw(segment.item))
+    }
+
+    /// Add the next execution, but for its values.
+    pub fn push(&mut self, row: ExecutionRow) {
+        let ExecutionRow { span, who, trace, cpu, unsure, own, values: _ } = row;
+        self.start.push(span.start);
+        self.duration.push(span.len());
+        self.who.push(who);
+        self.trace.push(trace);
+        self.cpu.push(cpu);
+        self.unsure.push(unsure);
+        self.own.push(own);
+    }
+
+    /// All in order. Memory is given back as they are taken.
+    pub fn into_rows(self) -> impl Iterator<Item = ExecutionRow> {
+        let Executions { start, duration, who, trace, cpu, unsure, columns, own, segments: _ } = self;
+        let mut columns: Vec<_> = columns.into_iter().map(|column| column.values.into_iter()).collect();
+        let cpu = cpu.into_iter().chain(std::iter::repeat(u16::MAX));
+        let times = start.into_iter().zip(duration);
+        let threads = who.into_iter().zip(trace).zip(cpu).zip(unsure);
+        times.zip(threads).zip(own.into_lists()).map(
+            move |(((start, duration), (((who, trace), cpu), unsure)), own)| {
+                let values = columns.iter_mut().map(|values| values.next().unwrap_or(ABSENT)).collect();
+                let span = Span::new(start, start + duration);
+                ExecutionRow { span, who, trace, cpu, unsure, own, values }
+            },
+        )
     }
 
     /// The column of a metric.
@@ -208,12 +295,12 @@ mod tests {
         let mut executions = Executions::default();
         for i in 0..500 {
             executions.start.push(Timestamp::new(i * 3));
-            executions.end.push(Timestamp::new(i * 3 + i * 37 % 101));
+            executions.duration.push(i * 37 % 101);
         }
         for instant in [0, 1, 2, 750, 751, 1_400, 1_500, 1_598, 2_000].map(Timestamp::new) {
             let found: Vec<usize> = executions.at(instant).map(ExecutionId::index).collect();
             assert!(found.is_sorted_by_key(|i| std::cmp::Reverse(executions.duration(*i))));
-            let runs = |i: &usize| executions.start[*i] <= instant && instant < executions.end[*i];
+            let runs = |i: &usize| executions.start.at(*i) <= instant && instant < executions.end(*i);
             let mut sorted = found.clone();
             sorted.sort_unstable();
             assert_eq!(sorted, (0..500).filter(runs).collect::<Vec<_>>(), "at {instant}");

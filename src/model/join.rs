@@ -2,31 +2,49 @@
 //!
 //! In: models of one task, each with the labels of its own traces. Out: one model of all executions in order of time,
 //! its contexts the union of theirs. Functions may be given other names on the way, so that what was renamed between
-//! two versions still is on the same paths: contexts that become equal become one. Cost: linear in all of it, plus
-//! sorting. Equal threads of two models stay two: they are of different recordings.
+//! two versions still is on the same paths: contexts that become equal become one. Cost: linear in all of it, times the
+//! logarithm of the number of models; in memory is each execution once. Equal threads of two models stay two: they are
+//! of different recordings. Invariant: the executions of each model are in order.
 
+use super::column_values::ColumnValues;
 use super::context::{ContextId, Frame, FrameKind};
-use super::execution::{ContextTime, ExecutionId, Executions};
+use super::execution::{ExecutionId, ExecutionRow, Executions};
+use super::execution_timeline::ExecutionTimeline;
 use super::metric::{ABSENT, Column, Metric, Unit};
 use super::profile::Profile;
 use super::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceLevel};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
-use crate::base::time::Timestamp;
 use foldhash::HashSet;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 /// New names of functions, by old ones.
 pub type Renamed = BTreeMap<String, String>;
 
+/// Executions between two looks at whether the user has cancelled.
+const CHECKED: usize = 4096;
+
 /// The handles of one model in the whole.
 struct Part {
-    model: Model,
     names: Vec<NameId>,
     contexts: Vec<ContextId>,
     traces: u32,
     who: u32,
+    /// Of its own executions.
+    timelines: BTreeMap<ExecutionId, ExecutionTimeline>,
+}
+
+/// The executions of a part that are not taken yet.
+struct Rest<I> {
+    part: Part,
+    /// By column of the whole its column of that metric.
+    places: Vec<Option<usize>>,
+    /// Numbered.
+    rows: I,
+    /// The first of them, before `rows`.
+    first: Option<(usize, ExecutionRow)>,
 }
 
 /// Join models of the same task. Without any there is an empty one.
@@ -50,17 +68,19 @@ pub fn join(mut models: Vec<Model>, renamed: &Renamed, ctx: &Ctx) -> Result<Mode
     let task = models.first().and_then(|m| m.tasks.get(m.task));
     whole.task = whole.tasks.iter().position(|t| Some(t) == task).unwrap_or(0);
     let mut parts = Vec::new();
-    for model in models {
+    for mut model in models {
         ctx.cancel.check()?;
-        parts.push(Part::new(model, renamed, by_role, &mut whole));
+        let executions = std::mem::take(&mut model.executions);
+        let roles = if by_role { thread_roles(&model, &executions) } else { BTreeMap::new() };
+        parts.push((Part::new(model, renamed, &roles, &mut whole), executions));
     }
-    executions(&parts, &mut whole, ctx)?;
+    executions(parts, &mut whole, ctx)?;
     Ok(whole)
 }
 
 impl Part {
     /// Take a model's tables into the whole.
-    fn new(model: Model, renamed: &Renamed, by_role: bool, whole: &mut Model) -> Part {
+    fn new(model: Model, renamed: &Renamed, roles: &BTreeMap<NameId, String>, whole: &mut Model) -> Part {
         let text = |i: usize| model.names.get(NameId::at(i));
         let names: Vec<NameId> = (0..model.names.len()).map(|i| whole.names.intern(text(i))).collect();
         // A name that one of them has not proven is not proven in the whole.
@@ -79,7 +99,6 @@ impl Part {
             }
             w
         }));
-        let roles = if by_role { thread_roles(&model) } else { BTreeMap::new() };
         let mut contexts: Vec<ContextId> = Vec::with_capacity(model.contexts.len());
         for (parent, Frame { kind, name }) in model.contexts.nodes() {
             let is_function = matches!(kind, FrameKind::Function | FrameKind::Inlined | FrameKind::KernelFunction);
@@ -92,12 +111,11 @@ impl Part {
             let key = (contexts[context.index()], ThreadInfoId::from_raw(who + held.raw()));
             *whole.contexts.who.entry(key).or_insert(0) += ns;
         }
-        Part { model, names, contexts, traces, who }
+        Part { names, contexts, traces, who, timelines: model.timelines }
     }
 
-    /// The value of one of its columns, in the whole.
-    fn value(&self, metric: &Metric, column: Option<&Column>, i: usize) -> i64 {
-        let value = column.and_then(|c| c.values.get(i)).unwrap_or(ABSENT);
+    /// A value of one of its columns, in the whole.
+    fn value(&self, metric: &Metric, value: i64) -> i64 {
         match metric.unit() {
             Unit::Name => usize::try_from(value).map_or(ABSENT, |id| i64::from(self.names[id].raw())),
             _ => value,
@@ -115,10 +133,10 @@ fn runs_of_different_size(models: &[Model]) -> bool {
 }
 
 /// The roles of an MPI run's threads, by their name: `rank with the most partners`, `thread 1 of root rank`.
-fn thread_roles(model: &Model) -> BTreeMap<NameId, String> {
-    let Some(roles) = model.executions.column(&Metric::Role) else { return BTreeMap::new() };
+fn thread_roles(model: &Model, executions: &Executions) -> BTreeMap<NameId, String> {
+    let Some(roles) = executions.column(&Metric::Role) else { return BTreeMap::new() };
     let mut by_process: BTreeMap<NameId, NameId> = BTreeMap::new();
-    for (who, role) in model.executions.who.iter().zip(roles.values.iter()) {
+    for (who, role) in executions.who.iter().zip(roles.values.iter()) {
         if let (Some(who), Ok(role)) = (model.who.get(who.index()), u32::try_from(role)) {
             by_process.insert(who.process, NameId::from_raw(role));
         }
@@ -133,43 +151,51 @@ fn thread_roles(model: &Model) -> BTreeMap<NameId, String> {
     model.who.iter().filter_map(named).collect()
 }
 
-/// All executions, by time.
-fn executions(parts: &[Part], whole: &mut Model, ctx: &Ctx) -> Result<(), Cancelled> {
-    let mut order: Vec<(Timestamp, Timestamp, usize, usize)> = Vec::new();
-    for (at, part) in parts.iter().enumerate() {
-        let e = &part.model.executions;
-        order.extend((0..e.len()).map(|i| (e.start[i], e.end[i], at, i)));
-    }
-    order.sort_unstable();
-    let columns = parts.iter().flat_map(|p| &p.model.executions.columns);
+/// All executions, by time. What a part has given is freed, so that one that is taken is in memory once.
+fn executions(parts: Vec<(Part, Executions)>, whole: &mut Model, ctx: &Ctx) -> Result<(), Cancelled> {
+    let columns = parts.iter().flat_map(|(_, executions)| &executions.columns);
     let metrics: BTreeSet<Metric> = columns.map(|c| c.metric.clone()).collect();
-    let mut all = Executions::default();
-    for (start, end, at, i) in &order {
-        let part = &parts[*at];
-        let e = &part.model.executions;
-        all.start.push(*start);
-        all.end.push(*end);
-        all.who.push(ThreadInfoId::from_raw(part.who + e.who[*i].raw()));
-        all.trace.push(TraceId::from_raw(part.traces + e.trace[*i].raw()));
-        all.cpu.push(e.cpu.get(*i).copied().unwrap_or(u16::MAX));
-        all.unsure.push(e.unsure[*i]);
-        let joined = |time: ContextTime| ContextTime { context: part.contexts[time.context.index()], ..time };
-        all.own.push(e.own.row(*i).map(joined).collect());
-        if let Some(timeline) = part.model.timelines.get(&ExecutionId::at(*i)) {
-            let mut timeline = timeline.clone();
-            timeline.segments.iter_mut().for_each(|s| s.context = part.contexts[s.context.index()]);
-            whole.timelines.insert(ExecutionId::at(all.len() - 1), timeline);
-        }
+    let columns = metrics.into_iter().map(|metric| Column { metric, values: ColumnValues::default() });
+    let mut all = Executions { columns: columns.collect(), ..Executions::default() };
+    let mut rests: Vec<Rest<_>> = Vec::new();
+    let mut next = BinaryHeap::new();
+    for (part, executions) in parts {
+        let place = |column: &Column| executions.columns.iter().position(|own| own.metric == column.metric);
+        let places = all.columns.iter().map(place).collect();
+        let mut rows = executions.into_rows().enumerate();
+        let first = rows.next();
+        next.extend(first.as_ref().map(|(_, row)| Reverse((row.span, rests.len()))));
+        rests.push(Rest { part, places, rows, first });
     }
-    for metric in metrics {
-        ctx.cancel.check()?;
-        let columns: Vec<Option<&Column>> = parts.iter().map(|p| p.model.executions.column(&metric)).collect();
-        let value = |(start, _, at, i): &(Timestamp, Timestamp, usize, usize)| match metric {
-            Metric::Start => start.since(whole.origin),
-            _ => parts[*at].value(&metric, columns[*at], *i),
-        };
-        let values = order.iter().map(value).collect();
-        all.columns.push(Column { metric, values });
+    while let Some(Reverse((_, at))) = next.pop() {
+        if all.len().is_multiple_of(CHECKED) {
+            ctx.cancel.check()?;
+        }
+        let Rest { part, places, rows, first } = &mut rests[at];
+        let Some((number, row)) = std::mem::replace(first, rows.next()) else { continue };
+        next.extend(first.as_ref().map(|(_, row)| Reverse((row.span, at))));
+        let ExecutionRow { span, who, trace, cpu, unsure, mut own, values } = row;
+        for (Column { metric, values: column }, place) in all.columns.iter_mut().zip(places) {
+            let value = place.and_then(|place| values.get(place).copied()).unwrap_or(ABSENT);
+            column.push(match metric {
+                Metric::Start => span.start.since(whole.origin),
+                _ => part.value(metric, value),
+            });
+        }
+        own.iter_mut().for_each(|time| time.context = part.contexts[time.context.index()]);
+        if let Some(mut timeline) = part.timelines.remove(&ExecutionId::at(number)) {
+            timeline.segments.iter_mut().for_each(|s| s.context = part.contexts[s.context.index()]);
+            whole.timelines.insert(ExecutionId::at(all.len()), timeline);
+        }
+        all.push(ExecutionRow {
+            span,
+            who: ThreadInfoId::from_raw(part.who + who.raw()),
+            trace: TraceId::from_raw(part.traces + trace.raw()),
+            cpu,
+            unsure,
+            own,
+            values: Vec::new(),
+        });
     }
     all.own.shrink();
     whole.executions = all;

@@ -1,9 +1,9 @@
 //! Light or dark background: the program queries the terminal for its colour (OSC 11), and the answer comes among the
 //! keys.
 //!
-//! In: the text of an answer. Out: [`Background`]. Nothing waits for the answer: the first frame has the colours for the
-//! background that `COLORFGBG` names, else for a dark one, and later frames those for the one that was reported. Over a
-//! slow line the answer comes late, from some terminals (screen, old ones) never; neither costs a key, because
+//! In: the text of an answer. Out: [`Background`]. Nothing waits for the answer: the first frame has the colours for
+//! the background that `COLORFGBG` names, else for a dark one, and later frames those for the one that was reported.
+//! Over a slow line the answer comes late, from some terminals (screen, old ones) never; neither costs a key, because
 //! `keyboard` finds the answer in the input whenever it comes. So no second query is needed to detect a terminal that
 //! does not answer.
 //!

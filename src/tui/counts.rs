@@ -11,7 +11,6 @@ use crate::compare::filter::{Filter, Operand, Test};
 use crate::compare::separation::separation;
 use crate::compare::{ComparisonRequest, members};
 use crate::model::Model;
-use crate::model::column_values::ColumnValues;
 use crate::model::histogram::{Bins, ValueRange};
 use crate::model::metric::{Column, Metric, Unit};
 use crate::model::selection::{Axis, Linked, Selection};
@@ -82,7 +81,7 @@ impl HistogramCounter {
         let has_own_zeros = model.executions.column(&Metric::Elapsed).is_some();
         metrics.push(if has_own_zeros { Metric::Elapsed } else { Metric::Start });
         let column = |metric: Metric| {
-            let values = ColumnValues::from(members::values(model, &metric)?);
+            let values = members::values(model, &metric)?.into_owned();
             // A metric without values has no histogram.
             values.any().then_some(Column { metric, values })
         };
@@ -210,7 +209,7 @@ fn range(model: &Model, filters: &[Filter]) -> Option<ValueRange> {
         }
         _ => {
             let values = members::values(model, &f.metric).unwrap_or_default();
-            f.range(&members::sorted_present(values)).unwrap_or(ValueRange::EMPTY)
+            f.range(&members::sorted_present(values.iter())).unwrap_or(ValueRange::EMPTY)
         }
     });
     let first = ranges.next()?;

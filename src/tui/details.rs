@@ -167,9 +167,7 @@ pub fn cause_node(model: &Model, comparison: &Comparison, cause: &Cause) -> Opti
 /// Details of a range of bins: the executions in it.
 pub fn of_range(model: &Model, comparison: &Comparison, row: &HistogramRow, bins: Range<usize>) -> Details {
     let values = members::values(model, &row.metric).unwrap_or_default();
-    let value = |id: ExecutionId| {
-        values.get(id.index()).copied().filter(|v| row.bins.of(*v).is_some_and(|b| bins.contains(&b)))
-    };
+    let value = |id: ExecutionId| values.get(id.index()).filter(|v| row.bins.of(*v).is_some_and(|b| bins.contains(&b)));
     let samples = sampled(model, comparison, 1, value);
     Details::Range { row: row.clone(), bins, samples }
 }
@@ -215,7 +213,7 @@ fn sample(model: &Model, id: ExecutionId, group: &'static str, here: i64) -> Sam
     let who = e.who.get(at).and_then(|w| model.who.get(w.index()));
     let name = |id: Option<crate::base::names::NameId>| id.map_or("", |n| model.names.get(n)).to_owned();
     let trace = e.trace.get(at).and_then(|t| model.traces.get(t.index()));
-    let start = e.start.get(at).copied().unwrap_or_default();
+    let start = e.start.get(at).unwrap_or_default();
     SampleExecution {
         number: id.raw(),
         group,

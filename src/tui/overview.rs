@@ -75,7 +75,7 @@ pub fn columns(
     // Executions are numbered by their start.
     let begun = |model: &Model, members: &[ExecutionId], span: Span| {
         let before = |t: Timestamp| {
-            members.partition_point(|id| model.executions.start.get(id.index()).is_some_and(|start| *start < t))
+            members.partition_point(|id| model.executions.start.get(id.index()).is_some_and(|start| start < t))
         };
         before(span.end).saturating_sub(before(span.start))
     };

@@ -30,7 +30,7 @@ pub fn executions(model: &Model, aligned: &Alignment, page: Page) -> String {
         let who = model.executions.who.get(i).and_then(|w| model.who.get(w.index()));
         let thread = who.map_or("unknown", |w| model.names.get(w.thread));
         let tid = who.map_or(0, |w| w.tid);
-        let start = model.executions.start[i].since(model.origin);
+        let start = model.executions.start.at(i).since(model.origin);
         let (duration, start) = (figure::time(model.executions.duration(i) as f64), figure::time(start as f64));
         page.wrap(
             &mut out,

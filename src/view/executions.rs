@@ -57,7 +57,7 @@ fn listed(model: &Model, execution: ExecutionId) -> ListedExecution {
     let (i, all) = (execution.index(), &model.executions);
     let who = all.who.get(i).and_then(|who| model.who.get(who.index()));
     let text = |name: NameId| clean::owned(model.names.get(name));
-    let start = all.start.get(i).copied().unwrap_or_default();
+    let start = all.start.get(i).unwrap_or_default();
     let named = |metric: Metric| {
         let value = all.column(&metric).and_then(|column| column.values.get(i)).filter(|value| *value != ABSENT);
         value.map(|value| clean::owned(model.name_of(value)))
@@ -79,7 +79,7 @@ fn listed(model: &Model, execution: ExecutionId) -> ListedExecution {
         thread: who.map_or_else(String::new, |who| text(who.thread)),
         pid: who.map(|who| who.pid),
         tid: who.map(|who| who.tid),
-        cpu: all.cpu.get(i).copied().filter(|cpu| *cpu != u16::MAX),
+        cpu: all.cpu.get(i).filter(|cpu| *cpu != u16::MAX),
         most: longest_kind(model, i),
     }
 }

@@ -49,8 +49,8 @@ fn found(model: &Model) -> Vec<Found> {
         executions.column(&metric).and_then(|column| column.values.get(at)).unwrap()
     };
     let one = |at: usize| Found {
-        begin: executions.start[at].ns(),
-        end: executions.end[at].ns(),
+        begin: executions.start.at(at).ns(),
+        end: executions.end(at).ns(),
         descriptor: field("fd", at),
         bytes: [field("bytes_in", at), field("bytes_out", at)],
     };
@@ -97,7 +97,7 @@ fn connections_are_the_same_where_calls_have_numbers() {
         let folder = folder(&format!("connections-{recorder:?}"));
         host.write(&folder);
         let model = model(&folder, "connection", 2, None).unwrap();
-        (0..model.executions.len()).map(|at| (model.executions.start[at], model.executions.end[at])).collect::<Vec<_>>()
+        (0..model.executions.len()).map(|at| model.executions.span(at)).collect::<Vec<_>>()
     };
     let named = connections(Recorder::Named);
     assert!(named.len() > 3, "{named:?}");

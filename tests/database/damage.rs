@@ -104,7 +104,7 @@ fn small_file_allocates_little() {
     for i in 0..100_000 {
         let e = &mut model.executions;
         e.start.push(model.origin + i);
-        e.end.push(model.origin + i + 1);
+        e.duration.push(1);
         e.who.push(whyslow::parts::model::ThreadInfoId::at(0));
         e.trace.push(whyslow::parts::model::TraceId::at(0));
         e.unsure.push(false);

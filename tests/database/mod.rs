@@ -271,7 +271,10 @@ fn same(a: &Model, b: &Model) -> Result<(), TestCaseError> {
     prop_assert_eq!((&a.notices, a.origin, &a.contexts.who), (&b.notices, b.origin, &b.contexts.who));
     prop_assert!(a.contexts.nodes().eq(b.contexts.nodes()));
     let (x, y) = (&a.executions, &b.executions);
-    prop_assert_eq!((&x.start, &x.end, &x.who, &x.trace, &x.unsure), (&y.start, &y.end, &y.who, &y.trace, &y.unsure));
+    prop_assert_eq!(
+        (&x.start, &x.duration, &x.who, &x.trace, &x.unsure),
+        (&y.start, &y.duration, &y.who, &y.trace, &y.unsure)
+    );
     prop_assert_eq!(&x.cpu, &y.cpu);
     prop_assert_eq!((&x.columns, &x.own), (&y.columns, &y.own));
     Ok(())
@@ -302,7 +305,7 @@ proptest! {
         let parts = [random_model::model(n, seed), random_model::model(m, seed ^ 7)];
         let whole = join::join(parts.to_vec(), &Renamed::new(), &Ctx::new(1)).unwrap();
         prop_assert_eq!(whole.executions.len(), n + m);
-        prop_assert!(whole.executions.start.is_sorted() && explain::check(&whole, 1).is_empty());
+        prop_assert!(whole.executions.start.iter().is_sorted() && explain::check(&whole, 1).is_empty());
         prop_assert_eq!((whole.traces.len(), whole.who.len()), (2, 32));
         let sum = |m: &Model, metric: &str| -> i64 {
             let column = m.executions.columns.iter().find(|c| c.metric.name() == metric).unwrap();

@@ -154,7 +154,7 @@ fn iterations_are_executions_with_all_time_attributed() {
     assert_eq!(explain::check(&model, 10), Vec::<String>::new(), "all time is in some context");
     assert_eq!(model.executions.len(), 12, "four turns of three ranks");
     let starts = &model.executions.start;
-    assert!(starts.is_sorted() && starts[0] >= model.origin);
+    assert!(starts.iter().is_sorted() && starts.at(0) >= model.origin);
     let ranks = &model.executions.column(&Metric::Rank).unwrap().values;
     let of = |rank: &str| ranks.iter().filter(|value| model.name_of(*value) == rank).count();
     assert_eq!(["0", "1", "2"].map(of), [4; 3], "{ranks:?}");

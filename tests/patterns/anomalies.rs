@@ -190,7 +190,7 @@ fn late_receiver_holds_its_sender() {
     let notices = Notices::default();
     let model = iterations::iterations(&mined, 0, "run", "host", &notices, &Ctx::new(1)).unwrap();
     assert!(explain::check(&model, 1).is_empty());
-    let senders = (0..model.executions.len()).filter(|e| model.executions.who[*e].raw() == 0);
+    let senders = (0..model.executions.len()).filter(|e| model.executions.who.at(*e).raw() == 0);
     let spent = senders.flat_map(|e| model.executions.own.row(e)).map(|ContextTime { context, ns }| {
         let above = std::iter::successors(Some(context), |c| model.contexts.parent(*c));
         let mut names: Vec<&str> = above.map(|c| model.names.get(model.contexts.frame(c).name)).collect();

@@ -127,7 +127,7 @@ fn wide() -> Model {
         column.values.push(duration);
         let all = &mut model.executions;
         all.start.push(at);
-        all.end.push(at + duration);
+        all.duration.push(duration);
         all.who.push(who);
         all.trace.push(TraceId::at(0));
         all.unsure.push(false);

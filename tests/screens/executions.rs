@@ -61,7 +61,7 @@ fn enter_shows_an_execution_beside_a_typical_or_the_marked_one() {
 fn list_of_a_time_has_the_executions_that_ran_then() {
     let mut session = session(80, 24, "");
     let model = session.app.model.as_ref().unwrap();
-    let since = model.executions.start[slowest(&session, &[])[0].index()].since(model.origin) + 1_000_000;
+    let since = model.executions.start.at(slowest(&session, &[])[0].index()).since(model.origin) + 1_000_000;
     let at = format!("{since}ns");
     let wanted = slowest(&session, &Filter::at_time(&at).unwrap());
     let typed = |text: &str| text.chars().map(|c| c.to_string()).collect::<Vec<_>>().join(" ");

@@ -38,7 +38,7 @@ fn a_selected_range_becomes_a_group_by_start() {
     assert!(session.app.layers.is_empty(), "{}", session.lines().join("\n"));
     let model = session.app.model.clone().unwrap();
     let comparison = session.app.comparison.clone().unwrap();
-    let first = model.executions.start[comparison.slow.members[0].index()].since(model.origin);
+    let first = model.executions.start.at(comparison.slow.members[0].index()).since(model.origin);
     assert!(first > 0 && comparison.slow.members.len() < 200, "{first}");
     assert_eq!(comparison.slow.members.len() + comparison.fast.members.len(), model.executions.len());
     session.keys("u");

@@ -104,7 +104,7 @@ fn from_a_step_to_the_executions_of_its_moment_and_back() {
     let slow = session.app.comparison.as_ref().unwrap().slow.clone();
     let moment = session.app.patterns.found.as_ref().unwrap().step(0, session.app.patterns.path.step).unwrap().span;
     let model = session.app.model.clone().unwrap();
-    let contains = |at: usize| model.executions.start[at] < moment.end && moment.end <= model.executions.end[at];
+    let contains = |at: usize| model.executions.start.at(at) < moment.end && moment.end <= model.executions.end(at);
     let ran: Vec<usize> = (0..model.executions.len()).filter(|at| contains(*at)).collect();
     let members: Vec<usize> = slow.members.iter().map(|m| m.index()).collect();
     assert!(!ran.is_empty() && members == ran, "the slow group is exactly those that ran");

@@ -63,7 +63,7 @@ pub fn model(executions: usize, seed: u64) -> Model {
         .collect();
     let mut at = model.origin;
     for i in 0..executions {
-        at += random.below(400_000) as i64;
+        at += 1 + random.below(400_000) as i64;
         let own = own_times(&mut random, &nodes);
         let of = |wanted: &dyn Fn(WaitKind) -> bool| -> i64 {
             own.iter().filter(|time| wanted(model.contexts.spent(time.context))).map(|time| time.ns as i64).sum()
@@ -87,7 +87,7 @@ pub fn model(executions: usize, seed: u64) -> Model {
         }
         let e = &mut model.executions;
         e.start.push(at);
-        e.end.push(at + duration);
+        e.duration.push(duration);
         e.who.push(ThreadInfoId::at(random.below(16)));
         e.trace.push(TraceId::at(0));
         e.unsure.push(random.below(50) == 0);

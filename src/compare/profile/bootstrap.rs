@@ -117,7 +117,7 @@ fn blocks(model: &Model, side: &Side, parts: &Parts, tested: &[usize]) -> Vec<Ru
     let mut by_run: BTreeMap<TraceId, Vec<ExecutionId>> = BTreeMap::new();
     for member in &side.members {
         if let Some(trace) = model.executions.trace.get(member.index()) {
-            by_run.entry(*trace).or_default().push(*member);
+            by_run.entry(trace).or_default().push(*member);
         }
     }
     let mut column = vec![None; parts.all.len()];

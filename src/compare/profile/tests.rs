@@ -55,7 +55,7 @@ fn model(runs: &[Run]) -> Model {
         for (tick, function) in (0..).zip(&run.functions) {
             let executions = &mut model.executions;
             executions.start.push(Timestamp::new(tick * TICK));
-            executions.end.push(Timestamp::new((tick + 1) * TICK));
+            executions.duration.push(TICK);
             executions.who.push(ThreadInfoId::at(0));
             executions.trace.push(TraceId::at(at));
             executions.cpu.push(0);

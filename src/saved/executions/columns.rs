@@ -6,6 +6,7 @@
 
 use super::most_numbers;
 use crate::base::pack::{Pack, Unpack, fold, unfold};
+use crate::model::column_values::ColumnValues;
 use crate::model::execution::ContextTime;
 use crate::model::metric::{ABSENT, Column, Metric, Unit};
 use crate::model::wait_kind::WaitKind;
@@ -18,39 +19,40 @@ const VALUES: u64 = 2;
 const DISTANCES: u64 = 3;
 
 /// Values of a metric that follow from the rest of a model, by execution.
-fn follows(model: &Model, by_kind: &[ByKind], metric: &Metric) -> Option<Vec<i64>> {
+fn follows(model: &Model, by_kind: &ByKind, metric: &Metric) -> Option<ColumnValues> {
     let e = &model.executions;
-    let all = || 0..e.len();
-    match metric {
-        Metric::Duration => Some(all().map(|i| e.duration(i)).collect()),
-        Metric::Start => Some(e.start.iter().map(|s| s.since(model.origin)).collect()),
-        Metric::Elapsed => elapsed::values(model),
-        Metric::Time(s) => Some(by_kind.iter().map(|times| times[*s as usize]).collect()),
+    let values = match metric {
+        Metric::Duration => return Some(e.duration.iter().collect()),
+        Metric::Start => return Some(e.start.iter().map(|s| s.since(model.origin)).collect()),
+        Metric::Time(kind) => return Some(by_kind[*kind as usize].clone()),
         Metric::Other => {
-            let others = WaitKind::ALL.into_iter().filter(|kind| !kind.row().has_metric);
-            Some(by_kind.iter().map(|times| others.clone().map(|kind| times[kind as usize]).sum()).collect())
+            let others = || WaitKind::ALL.into_iter().filter(|kind| !kind.row().has_metric);
+            let time = |i: usize| others().filter_map(|kind| by_kind[kind as usize].get(i)).sum();
+            return Some((0..e.len()).map(time).collect());
         }
+        Metric::Elapsed => elapsed::values(model),
         Metric::Trace => {
-            let label = |t: &crate::model::TraceId| model.names.find(&model.traces.get(t.index())?.label);
+            let label = |t: crate::model::TraceId| model.names.find(&model.traces.get(t.index())?.label);
             e.trace.iter().map(|t| label(t).map(|id| i64::from(id.raw()))).collect()
         }
         _ => categories::values(model, metric),
-    }
+    };
+    values.map(ColumnValues::from)
 }
 
-/// Times of one execution, in the order of [`WaitKind::ALL`].
-type ByKind = [i64; WaitKind::ALL.len()];
+/// How the own threads of executions spent their time, in the order of [`WaitKind::ALL`].
+type ByKind = [ColumnValues; WaitKind::ALL.len()];
 
-/// By execution: how its own thread spent the time.
-fn by_kind(model: &Model) -> Vec<ByKind> {
-    let times = |i: usize| {
+fn by_kind(model: &Model) -> ByKind {
+    let mut all = ByKind::default();
+    for i in 0..model.executions.len() {
         let mut times = [0; WaitKind::ALL.len()];
         for ContextTime { context, ns } in model.executions.own.row(i) {
             times[model.contexts.spent(context) as usize] += ns as i64;
         }
-        times
-    };
-    (0..model.executions.len()).map(times).collect()
+        all.iter_mut().zip(times).for_each(|(values, time)| values.push(time));
+    }
+    all
 }
 
 /// The number of columns, and each.
@@ -59,7 +61,7 @@ pub(super) fn write(model: &Model, pack: &mut Pack) {
     pack.number(model.executions.columns.len() as u64);
     for Column { metric, values } in &model.executions.columns {
         pack.text(&metric.name());
-        if follows(model, &by_kind, metric).is_some_and(|f| values.iter().eq(f)) {
+        if follows(model, &by_kind, metric).is_some_and(|follows| *values == follows) {
             pack.number(FOLLOWS);
         } else if let Some(first) = values.get(0).filter(|first| values.iter().all(|v| v == *first)) {
             pack.number(SAME);
@@ -110,16 +112,10 @@ pub(super) fn read(model: &Model, unpack: &mut Unpack<'_>) -> Option<Vec<Column>
     for _ in 0..unpack.index(unpack.0.len())? {
         most = most.checked_sub(n as u64)?;
         let metric = Metric::named(&unpack.text()?)?;
-        let values: Vec<i64> = match unpack.number()? {
+        let values: ColumnValues = match unpack.number()? {
             FOLLOWS => follows(model, &by_kind, &metric)?,
-            SAME => vec![value(unpack.number()?); n],
-            VALUES => {
-                let mut values = Vec::with_capacity(n);
-                for _ in 0..n {
-                    values.push(value(unpack.number()?));
-                }
-                values
-            }
+            SAME => std::iter::repeat_n(value(unpack.number()?), n).collect(),
+            VALUES => (0..n).map(|_| unpack.number().map(value)).collect::<Option<_>>()?,
             DISTANCES => {
                 let mut before = 0_i64;
                 let mut next = || {
@@ -133,11 +129,11 @@ pub(super) fn read(model: &Model, unpack: &mut Unpack<'_>) -> Option<Vec<Column>
             }
             _ => return None,
         };
-        let is_name = |v: &i64| *v == ABSENT || usize::try_from(*v).is_ok_and(|id| id < model.names.len());
+        let is_name = |v: i64| v == ABSENT || usize::try_from(v).is_ok_and(|id| id < model.names.len());
         if metric.unit() == Unit::Name && !values.iter().all(is_name) {
             return None;
         }
-        all.push(Column { metric, values: values.into() });
+        all.push(Column { metric, values });
     }
     Some(all)
 }

@@ -17,8 +17,8 @@
 //! linear in the bytes of one task, and in memory are the model and one section.
 //!
 //! Nothing in a file is trusted: each item takes at least a byte of its section, every position is checked against its
-//! table, parents come before children, own times add up to the duration, and what is unpacked stays in proportion to
-//! the file. ALGORITHMS.md section 6.3.
+//! table, parents come before children, executions are in order, own times add up to the duration, and what is unpacked
+//! stays in proportion to the file. ALGORITHMS.md section 6.3.
 
 mod columns;
 mod rows;

@@ -14,49 +14,51 @@ use crate::model::{Model, ThreadInfoId, TraceId};
 /// The number of executions; then of all of them the starts, each as the distance from the one before, the durations,
 /// the threads, the traces with the bit that says whether the path is unsure, and the CPUs.
 pub(super) fn pack_executions(executions: &Executions, pack: &mut Pack) {
-    let Executions { start, end, who, trace, cpu, unsure, columns: _, own: _, segments: _ } = executions;
+    let Executions { start, duration, who, trace, cpu, unsure, columns: _, own: _, segments: _ } = executions;
     pack.number(start.len() as u64);
     let mut before = Timestamp::ZERO;
-    for start in start {
+    for start in start.iter() {
         pack.signed(start.ns().wrapping_sub(before.ns()));
-        before = *start;
+        before = start;
     }
-    end.iter().zip(start).for_each(|(end, start)| pack.number(end.abs_diff(*start)));
+    duration.iter().for_each(|duration| pack.number(duration.unsigned_abs()));
     who.iter().for_each(|who| pack.number(who.raw().into()));
-    trace.iter().zip(unsure).for_each(|(trace, unsure)| pack.number(u64::from(trace.raw()) << 1 | u64::from(*unsure)));
+    let bits = |(trace, unsure): (TraceId, bool)| u64::from(trace.raw()) << 1 | u64::from(unsure);
+    trace.iter().zip(unsure.iter()).for_each(|both| pack.number(bits(both)));
     // Unknown, the largest, becomes the smallest.
     (0..start.len()).for_each(|i| pack.number(cpu.get(i).map_or(0, |cpu| cpu.wrapping_add(1)).into()));
 }
 
-/// Executions without own times and metrics; of which threads and traces there are, `tables` knows.
+/// Executions without own times and metrics, in order; of which threads and traces there are, `tables` knows.
 pub(super) fn unpack_executions(unpack: &mut Unpack<'_>) -> Option<Executions> {
     let count = unpack.index(unpack.0.len().checked_add(1)?)?;
+    let mut executions = Executions::default();
     let mut before = Timestamp::ZERO;
-    let start = column(count, || {
-        before = Timestamp::new(before.ns().wrapping_add(unpack.signed()?));
-        Some(before)
-    })?;
-    let mut starts = start.iter();
-    // No end may leave the line.
-    let end = column(count, || starts.next()?.checked_add(i64::try_from(unpack.number()?).ok()?))?;
-    let who = column(count, || u32::try_from(unpack.number()?).ok().map(ThreadInfoId::from_raw))?;
-    let mut unsure = Vec::with_capacity(count);
-    let trace = column(count, || {
-        let trace = unpack.number()?;
-        unsure.push(trace & 1 == 1);
-        u32::try_from(trace >> 1).ok().map(TraceId::from_raw)
-    })?;
-    let cpu = column(count, || Some(u16::try_from(unpack.number()?).ok()?.wrapping_sub(1)))?;
-    Some(Executions { start, end, who, trace, cpu, unsure, ..Executions::default() })
-}
-
-/// The values of a column, of which there are at most as many as bytes.
-fn column<T>(count: usize, mut next: impl FnMut() -> Option<T>) -> Option<Vec<T>> {
-    let mut values = Vec::with_capacity(count);
     for _ in 0..count {
-        values.push(next()?);
+        before = Timestamp::new(before.ns().wrapping_add(unpack.signed()?));
+        executions.start.push(before);
     }
-    Some(values)
+    let mut last = None;
+    for start in executions.start.iter() {
+        let duration = i64::try_from(unpack.number()?).ok()?;
+        // No end may leave the line.
+        let span = (start, start.checked_add(duration)?);
+        (last <= Some(span)).then_some(())?;
+        last = Some(span);
+        executions.duration.push(duration);
+    }
+    for _ in 0..count {
+        executions.who.push(ThreadInfoId::from_raw(u32::try_from(unpack.number()?).ok()?));
+    }
+    for _ in 0..count {
+        let trace = unpack.number()?;
+        executions.unsure.push(trace & 1 == 1);
+        executions.trace.push(TraceId::from_raw(u32::try_from(trace >> 1).ok()?));
+    }
+    for _ in 0..count {
+        executions.cpu.push(u16::try_from(unpack.number()?).ok()?.wrapping_sub(1));
+    }
+    Some(executions)
 }
 
 /// The number of bytes of all contexts: of each execution their number, and each as the distance from the one before.

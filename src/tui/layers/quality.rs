@@ -82,7 +82,7 @@ fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
         }
     }
     if let Some(model) = &app.model {
-        let unsure = model.executions.unsure.iter().filter(|u| **u).count();
+        let unsure = model.executions.unsure.iter().filter(|unsure| *unsure).count();
         section("The recording", &mut lines);
         if unsure > 0 {
             let text = format!(

@@ -133,8 +133,8 @@ fn of_moment(model: &Model, span: Span) -> Vec<Filter> {
 /// No execution ran at the moment of a span: the sentence names the nearest one.
 fn none_at(model: &Model, span: Span) -> String {
     let (e, at) = (&model.executions, instant(model, span));
-    let start = |i: usize| e.start[i].since(model.origin);
-    let end = |i: usize| e.end[i].since(model.origin);
+    let start = |i: usize| e.start.at(i).since(model.origin);
+    let end = |i: usize| e.end(i).since(model.origin);
     let nearest = (0..e.len()).min_by_key(|i| (start(*i) - at).max(at - end(*i)));
     let stamp = figure::stamp;
     let nearest = nearest.map(|i| format!("; the nearest, {i}, ran from {} to {}", stamp(start(i)), stamp(end(i))));

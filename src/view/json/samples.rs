@@ -46,7 +46,7 @@ pub(super) fn sample(model: &Model, group: &'static str, e: ExecutionId) -> Samp
     let who = model.executions.who.get(i).and_then(|w| model.who.get(w.index()));
     let text = |id: Option<NameId>| id.map_or_else(String::new, |id| clean::owned(model.names.get(id)));
     let trace = model.executions.trace.get(i).and_then(|t| model.traces.get(t.index()));
-    let start = model.executions.start[i];
+    let start = model.executions.start.at(i);
     SampleJson {
         group,
         execution: e.raw(),

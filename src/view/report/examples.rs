@@ -51,7 +51,7 @@ pub(super) fn examples(model: &Model, comparison: &Comparison) -> Vec<Example> {
 
 fn example(model: &Model, group: &'static str, id: ExecutionId) -> Example {
     let (executions, at) = (&model.executions, id.index());
-    let start = executions.start.get(at).copied().unwrap_or_default();
+    let start = executions.start.get(at).unwrap_or_default();
     let thread = executions.who.get(at).and_then(|who| model.who.get(who.index())).map_or_else(String::new, |who| {
         let (thread, process) = (model.names.get(who.thread), model.names.get(who.process));
         format!("{thread} (tid {}) of {process} (pid {})", who.tid, who.pid)

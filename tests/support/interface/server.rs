@@ -174,7 +174,7 @@ pub fn server(executions: usize) -> Model {
         }
         let e = &mut b.model.executions;
         e.start.push(at);
-        e.end.push(at + request.duration());
+        e.duration.push(request.duration());
         e.who.push(workers[i % 3]);
         e.trace.push(TraceId::at(0));
         e.unsure.push(i % 97 == 5);
@@ -196,8 +196,8 @@ pub fn server(executions: usize) -> Model {
 /// The timeline of a request: its contexts in their order, those below the journal thread on a line of its own.
 pub fn timeline(model: &Model, id: ExecutionId) -> ExecutionTimeline {
     let e = &model.executions;
-    let start = e.start[id.index()];
-    let who = &model.who[e.who[id.index()].index()];
+    let start = e.start.at(id.index());
+    let who = &model.who[e.who.at(id.index()).index()];
     let thread = |name: &str, tid| TimelineThread {
         host: HOST.into(),
         process: "ledgerd".into(),

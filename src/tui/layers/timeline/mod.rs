@@ -72,7 +72,7 @@ fn loaded(app: &mut App) -> Option<&mut LoadedTimelines> {
 
 /// The timelines are read, or not.
 pub fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<Arc<Model>, JobError>) {
-    let start = |model: &Model, id: ExecutionId| model.executions.start.get(id.index()).copied();
+    let start = |model: &Model, id: ExecutionId| model.executions.start.get(id.index());
     let same = |new: &Model| {
         let old = app.model.as_ref();
         old.is_some_and(|old| asked.iter().all(|id| start(old, *id).is_some() && start(old, *id) == start(new, *id)))
