@@ -310,19 +310,20 @@ fn hosts(traces: &[&Trace], labels: &[Option<String>]) -> (Vec<HostName>, Vec<Ho
         traces.iter().zip(&own).filter(|(trace, _)| is_kernel(trace)).map(|(_, key)| *key).collect();
     kernels.sort_unstable();
     kernels.dedup();
-    let mut keys: Vec<HostKey<'_>> = Vec::new();
+    let mut known: HashMap<HostKey<'_>, usize> = HashMap::default();
     let mut hosts: Vec<HostName> = Vec::new();
     let mut of = Vec::new();
     for (trace, own) in traces.iter().zip(own) {
+        let name = (own.0, own.1);
+        let first = kernels.partition_point(|kernel| (kernel.0, kernel.1) < name);
         let mut namesakes =
-            kernels.iter().filter(|(label, name, _)| (*label, *name) == (own.0, own.1) && !name.is_empty());
+            kernels[first..].iter().take_while(|kernel| (kernel.0, kernel.1) == name && !name.1.is_empty());
         let only = namesakes.next().filter(|_| namesakes.next().is_none());
-        let key = if kernels.contains(&own) { own } else { only.copied().unwrap_or(own) };
-        let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
-            keys.push(key);
+        let key = if kernels.binary_search(&own).is_ok() { own } else { only.copied().unwrap_or(own) };
+        let at = *known.entry(key).or_insert(hosts.len());
+        if at == hosts.len() {
             hosts.push(HostName { name: key.1.to_owned(), kernel_release: None });
-            keys.len() - 1
-        });
+        }
         if let Some(release) = RELEASES.iter().find_map(|entry| trace.environment(entry)) {
             hosts[at].kernel_release = Some(release.to_owned());
         }
