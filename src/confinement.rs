@@ -50,7 +50,7 @@ pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Ru
     // Kernel symbols beside a perf.data, and the functions that programs compiled while they ran.
     rules.read.extend(traces.iter().map(|a| a.path.with_file_name("kallsyms")));
     rules.read.extend(traces.iter().map(|a| a.path.with_file_name(ENVIRONMENT_FILE)));
-    rules.read.extend(traces.iter().flat_map(|a| perf_map::beside(&a.path)));
+    rules.read.extend(perf_map::beside(traces.iter().map(|a| a.path.as_path())));
     rules.read.extend(input.tasks.iter().chain(&input.handlers).cloned());
     rules.read.extend(files.functions.map(Path::to_owned));
     let strategy = etcetera::choose_base_strategy().ok();

@@ -72,6 +72,8 @@ pub struct PathCounter {
     calls_recorded: bool,
     /// By host.
     pauses: Vec<Pauses>,
+    /// A host was paused, or may have been.
+    any_pauses: bool,
     frequencies: Frequencies,
 }
 
@@ -81,7 +83,9 @@ impl PathCounter {
         let moves = (0..timeline.names().len()).map(|name| transfer(timeline.names().get(NameId::at(name)))).collect();
         let calls_recorded = timeline.has_calls();
         let frequencies = Frequencies::of(timeline);
-        PathCounter { moves, calls_recorded, pauses: pauses(timeline), frequencies }
+        let pauses = pauses(timeline);
+        let any_pauses = pauses.iter().any(Pauses::has_any);
+        PathCounter { moves, calls_recorded, pauses, any_pauses, frequencies }
     }
 
     /// The pauses of each host.
@@ -120,11 +124,7 @@ impl PathCounter {
             threads: threads.len() as i64,
             interleaved: None,
             cpu_khz: self.frequencies.mean(timeline, path),
-            paused: self
-                .pauses
-                .iter()
-                .any(Pauses::has_any)
-                .then(|| path.iter().map(|s| self.paused(timeline, s)).sum()),
+            paused: self.any_pauses.then(|| path.iter().map(|s| self.paused(timeline, s)).sum()),
         }
     }
 

@@ -7,8 +7,9 @@
 //! linear in threads and calls. ALGORITHMS.md 6.1.
 
 use super::conversations::{self, NoConversation};
-use super::iterations::{self, ExecutionEnd, boundary};
+use super::iterations::{ExecutionEnd, boundary};
 use super::stack_tables::LazyStackTables;
+use super::{executions, iterations};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::fold_digits;
 use crate::base::notice::{Notice, Notices};
@@ -245,8 +246,7 @@ pub fn threads(timeline: &Timeline) -> Lives {
 
 /// The time for which a host was recorded.
 fn recorded(timeline: &Timeline, host: HostId) -> Span {
-    let covered = timeline.covered().iter().find(|covered| covered.host == host);
-    covered.map_or(timeline.span(), |covered| covered.span.clip(timeline.span()))
+    executions::recorded(timeline, host).map_or(timeline.span(), |covered| covered.clip(timeline.span()))
 }
 
 /// A life without the time before the first event of a thread whose creation was not recorded: nothing shows that it

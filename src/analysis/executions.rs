@@ -14,7 +14,7 @@ use crate::event::task::{self, TaskDefinition};
 use crate::reading::tasks;
 use crate::timeline::questions::Asker;
 use crate::timeline::reader::RowReader;
-use crate::timeline::{HostCoverage, MarkRow, ThreadId, Timeline};
+use crate::timeline::{MarkRow, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -229,13 +229,19 @@ fn spans_lost(reader: &RowReader<'_>, execution: &Execution) -> bool {
     })
 }
 
+/// The time over which all CPUs of a host were recorded; `None` without a kernel trace.
+pub fn recorded(timeline: &Timeline, host: HostId) -> Option<Span> {
+    // By host.
+    let at = timeline.covered().binary_search_by_key(&host, |covered| covered.host).ok()?;
+    timeline.covered().get(at).map(|covered| covered.span)
+}
+
 /// Leave out executions that extend beyond the time that the kernel trace of their host covers, because their waits are
 /// unknown. Where that would leave none, all stay.
 pub fn covered(timeline: &Timeline, all: Vec<Execution>, notices: &mut Notices) -> Vec<Execution> {
     let inside = |e: &Execution| {
-        let host = timeline.thread(e.thread).map(|t| t.host);
-        let covered = timeline.covered().iter().find(|covered| Some(covered.host) == host);
-        covered.is_none_or(|HostCoverage { span, .. }| span.start <= e.span.start && e.span.end <= span.end)
+        let covered = timeline.thread(e.thread).and_then(|thread| recorded(timeline, thread.host));
+        covered.is_none_or(|span| span.start <= e.span.start && e.span.end <= span.end)
     };
     let outside = all.iter().filter(|e| !inside(e)).count();
     if outside == all.len() {
@@ -264,7 +270,7 @@ mod tests {
     use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::base::time::Ns;
     use crate::event::task::Delimiter;
-    use crate::timeline::{Call, ThreadDraft};
+    use crate::timeline::{Call, HostCoverage, ThreadDraft};
 
     type Marks<'a> = &'a [(Ns, bool, usize, Option<i64>)];
 

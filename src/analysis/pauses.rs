@@ -17,7 +17,7 @@ use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::host::HostId;
 use crate::timeline::questions::Asker;
 use crate::timeline::reader::RowReader;
-use crate::timeline::{SegmentKind, ThreadId, Timeline};
+use crate::timeline::{SegmentKind, Thread, ThreadId, Timeline};
 
 /// Length of a slot, at least.
 const SLOT: Ns = 100_000;
@@ -80,11 +80,15 @@ impl Pauses {
 
 /// The pauses of each host.
 pub fn pauses(timeline: &Timeline) -> Vec<Pauses> {
-    let hosts = 0..timeline.hosts().len();
-    hosts
-        .map(HostId::at)
-        .map(|host| if timeline.is_scheduled(host) { of_host(timeline, host) } else { Pauses::default() })
-        .collect()
+    let mut threads = vec![Vec::new(); timeline.hosts().len()];
+    for (thread, known) in timeline.threads_by_id().filter(|(_, thread)| !thread.idle) {
+        threads.get_mut(known.host.index()).into_iter().for_each(|of_host| of_host.push((thread, known)));
+    }
+    let of_host = |(at, threads): (usize, Vec<(ThreadId, &Thread)>)| {
+        let host = HostId::at(at);
+        if timeline.is_scheduled(host) { of_host(timeline, host, &threads) } else { Pauses::default() }
+    };
+    threads.into_iter().enumerate().map(of_host).collect()
 }
 
 /// The division of a span into slots.
@@ -121,7 +125,8 @@ struct CpuTime {
     rate: f64,
 }
 
-fn of_host(timeline: &Timeline, host: HostId) -> Pauses {
+/// The pauses of a host with these threads, its idle ones left out.
+fn of_host(timeline: &Timeline, host: HostId, threads: &[(ThreadId, &Thread)]) -> Pauses {
     let slots = Slots::new(timeline.span());
     // By slot: an event happened.
     let mut happened = vec![false; slots.count];
@@ -130,7 +135,7 @@ fn of_host(timeline: &Timeline, host: HostId) -> Pauses {
     let (mut watch, mut quotas) = (ClockWatch::default(), QuotaWatch::default());
     let mut throttling = ThrottleWatch::new(timeline.environment(host));
     let reader = timeline.reader(Asker::Pauses);
-    for (thread, known) in timeline.threads_by_id().filter(|(_, t)| t.host == host && !t.idle) {
+    for (thread, known) in threads.iter().copied() {
         running.clear();
         watch.begin_thread();
         quotas.begin_thread();

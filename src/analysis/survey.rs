@@ -48,8 +48,7 @@ pub fn survey(timeline: &Timeline, tasks: &[TaskDefinition], notices: &mut Notic
     let names: HashSet<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
     let reader = timeline.reader(Asker::Survey);
     for (id, thread) in timeline.threads_by_id() {
-        let recorded =
-            timeline.covered().iter().find(|covered| covered.host == thread.host).map(|covered| covered.span);
+        let recorded = executions::recorded(timeline, thread.host);
         let covered = |span: Span| recorded.is_none_or(|all| all.clip(span) == span);
         for call in reader.calls(id).all().filter(|c| c.ret.is_some()) {
             let name = timeline.names().get(call.name);

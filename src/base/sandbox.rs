@@ -8,6 +8,7 @@
 
 use super::export_files;
 use super::file::Output;
+use foldhash::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -40,7 +41,7 @@ struct WritableFolders {
 
 /// The files that the sandbox in force allows by a rule of their own, as they were when it began.
 #[cfg(target_os = "linux")]
-static FILES: OnceLock<Vec<(PathBuf, landlock::PathFd)>> = OnceLock::new();
+static FILES: OnceLock<HashMap<PathBuf, landlock::PathFd>> = OnceLock::new();
 
 /// The reason why the process cannot be confined.
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +103,7 @@ fn confine_files(rules: &Rules, output: Option<&Output>) -> Result<(), SandboxEr
         .handle_access(AccessFs::from_all(NEWEST))
         .and_then(|r| r.handle_access(AccessNet::from_all(NEWEST)))
         .and_then(|r| r.scope(Scope::from_all(NEWEST)));
-    let mut files = Vec::new();
+    let mut files = HashMap::default();
     let mut ruleset = handled.and_then(Ruleset::create).map_err(SandboxError::Refused)?;
     for (paths, access) in grants {
         for path in paths {
@@ -114,7 +115,7 @@ fn confine_files(rules: &Rules, output: Option<&Output>) -> Result<(), SandboxEr
             let access = if about.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
             ruleset = ruleset.add_rule(PathBeneath::new(&opened, access)).map_err(SandboxError::Refused)?;
             if about.is_file() {
-                files.push((path.clone(), opened));
+                files.entry(path.clone()).or_insert(opened);
             }
         }
     }
@@ -150,7 +151,7 @@ pub fn confine(_rules: &Rules, _output: Option<&Output>) -> Result<(), SandboxEr
 #[cfg(target_os = "linux")]
 pub fn allowed(path: &Path) -> Option<PathBuf> {
     use std::os::fd::{AsFd, AsRawFd};
-    let (_, file) = FILES.get()?.iter().find(|(named, _)| named == path)?;
+    let file = FILES.get()?.get(path)?;
     Some(PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())))
 }
 

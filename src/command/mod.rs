@@ -48,6 +48,7 @@ use crate::view::stderr::say;
 use anyhow::Context;
 use clap::Subcommand;
 use console::Console;
+use foldhash::HashSet;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -379,13 +380,15 @@ fn workers(asked: usize) -> usize {
 
 /// The sources of function names: the options, and files beside the traces.
 fn places(traces: &[Argument], symbols: &SymbolOptions) -> SymbolPaths {
+    let mut known = HashSet::default();
+    let folders = traces.iter().map(|a| perf_map::folder(&a.path)).filter(|folder| known.insert(*folder));
     SymbolPaths {
         folders: symbols.all_folders().cloned().collect(),
         only: !symbols.only.is_empty(),
         kernel: symbols.kernel.clone(),
         recorded: Vec::new(),
         code: Vec::new(),
-        beside: traces.iter().map(|a| perf_map::folder(&a.path).to_owned()).collect(),
+        beside: folders.map(Path::to_owned).collect(),
         monotonic: None,
         local: BTreeMap::new(),
         wants_kernel: false,

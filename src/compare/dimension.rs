@@ -169,9 +169,17 @@ fn separating_name(
     classes: ColumnValues,
     texts: &BTreeMap<i64, String>,
 ) -> Option<SeparatingDimension> {
+    let counted = |members: &[ExecutionId]| {
+        let mut counts: HashMap<i64, usize> = HashMap::default();
+        members.iter().for_each(|e| *counts.entry(classes.at(e.index())).or_default() += 1);
+        counts
+    };
+    let (in_slow, in_fast) = (counted(groups.slow), counted(groups.fast));
     let shares = texts.iter().map(|(class, text)| {
-        let of = |members| share(members, |i| classes.at(i) == *class);
-        (text, of(groups.slow), of(groups.fast))
+        let of = |counts: &HashMap<i64, usize>, members: &[ExecutionId]| {
+            counts.get(class).copied().unwrap_or(0) as f64 / members.len().max(1) as f64
+        };
+        (text, of(&in_slow, groups.slow), of(&in_fast, groups.fast))
     });
     // The value that the slow executions have; the values that they lack follow from it.
     // That successes take longer than failures is no finding: a failed call does nothing.

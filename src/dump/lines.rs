@@ -73,7 +73,7 @@ impl<'a> Stream<'a> {
     /// A reader from a position up to before a packet, by one of the layout's plans.
     pub(super) fn reader(&self, plan: &'a Plan, resume: &StreamPosition, until: usize) -> Reader<'a> {
         let mut reader = self.trace.reader(plan, self.id, resume.packet..until);
-        resume.position.into_iter().for_each(|position| reader.resume(position));
+        reader.resume(resume.position);
         reader
     }
 

@@ -4,6 +4,9 @@ use super::ftrace::MappedFile;
 use foldhash::HashMap;
 use std::sync::Arc;
 
+/// Build ids of files by their paths.
+pub type BuildIds = HashMap<Vec<u8>, Vec<u8>>;
+
 /// What a recording says of the code that ran, outside of its records.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecordedCode<'a> {
@@ -14,8 +17,7 @@ pub struct RecordedCode<'a> {
     /// Functions on call stacks in user space that are recorded by name: the words of stacks have their numbers
     /// ([`named`](crate::base::named_frames::named)).
     pub frames: Option<&'a Arc<[Box<str>]>>,
-    /// Build ids of files by their paths.
-    pub build_ids: Option<&'a HashMap<Vec<u8>, Vec<u8>>>,
+    pub build_ids: Option<&'a BuildIds>,
     /// The files that processes had mapped.
     pub mapped_files: &'a [MappedFile],
 }

@@ -4,7 +4,7 @@
 
 use super::ctf::Sink;
 use super::record::{ClassId, Record};
-use super::stream::{Position, SeekResult};
+use super::stream::{Passed, Position};
 use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
 
@@ -21,9 +21,10 @@ pub trait Records<'a> {
     /// The next record of a wanted class; `None` at the end. Damage raises a notice, and reading goes on with the next
     /// packet.
     fn next(&mut self) -> Option<Record<'_, 'a>>;
-    /// Skip the events of the next packet before `from`, without decoding their values. The result has the position of
-    /// the last one whose class is a `checkpoint`.
-    fn seek(&mut self, from: Timestamp, checkpoint: impl Fn(ClassId) -> bool) -> SeekResult;
+    /// Skip the events of the packet before `from`, without decoding their values, and add them to those that were
+    /// passed: with the position of the last one whose class is a `checkpoint`. The result is the position behind them,
+    /// before the damage where there is some.
+    fn seek(&mut self, from: Timestamp, passed: &mut Passed, checkpoint: impl Fn(ClassId) -> bool) -> Position;
     /// Skip the next event.
     fn step(&mut self) -> Option<PassedRecord>;
     /// Write all fields of the next event into `sink`.
@@ -34,8 +35,8 @@ pub trait Records<'a> {
     fn position(&self) -> Position;
     /// Go to a position in the same packet.
     fn go(&mut self, position: Position);
-    /// Go to a position in the next packet.
-    fn resume(&mut self, position: Position);
+    /// Go to a position in the next packet; to its begin where there is none.
+    fn resume(&mut self, position: Option<Position>);
     /// The position before the event that was shown or skipped last.
     fn began(&self) -> Position;
     /// Number of the packet that the last record was in.

@@ -104,9 +104,9 @@ impl Position {
     pub(super) const BEGIN: Position = Position { at: 0, clock: 0, last_order: ByteOrder::Little };
 }
 
-/// The result of a search for a time: the events of wanted classes before it.
+/// The events of wanted classes before a position in a packet.
 #[derive(Clone, Copy, Debug)]
-pub struct SeekResult {
+pub struct Passed {
     /// Time of the last event.
     pub last: Timestamp,
     /// The latest time of any.
@@ -117,7 +117,7 @@ pub struct SeekResult {
     pub checkpoint: Option<Checkpoint>,
 }
 
-/// A checkpoint before the time that was searched for.
+/// An event of a class that was asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Checkpoint {
     pub position: Position,
@@ -125,20 +125,13 @@ pub struct Checkpoint {
     pub latest: Timestamp,
 }
 
-impl SeekResult {
-    /// Nothing yet.
-    pub(super) const NOTHING: SeekResult =
-        SeekResult { last: Timestamp::MIN, latest: Timestamp::MIN, backwards: 0, checkpoint: None };
+impl Passed {
+    /// At the begin of a packet.
+    pub const NOTHING: Passed = Passed { last: Timestamp::MIN, latest: Timestamp::MIN, backwards: 0, checkpoint: None };
 
-    /// Adds an event of a wanted class.
+    /// Adds an event of a wanted class, before which the position is `here`.
     #[inline(always)]
-    pub(super) fn meet(
-        &mut self,
-        time: Timestamp,
-        class: ClassId,
-        here: Position,
-        checkpoint: impl Fn(ClassId) -> bool,
-    ) {
+    pub fn meet(&mut self, time: Timestamp, class: ClassId, here: Position, checkpoint: impl Fn(ClassId) -> bool) {
         self.backwards += u64::from(time < self.last);
         (self.last, self.latest) = (time, time.max(self.latest));
         if checkpoint(class) {

@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
     }
 
     /// See [`Records::resume`].
-    pub fn resume(&mut self, position: Position) {
+    pub fn resume(&mut self, position: Option<Position>) {
         each_reader!(self, r => r.resume(position), ())
     }
 

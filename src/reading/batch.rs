@@ -1,17 +1,14 @@
 //! A batch: the typed events of one chunk in their total order, and the tables that their ids point into.
 //!
 //! One worker fills it, the analysis that joins the chunks reads it once. It holds each distinct text, context and
-//! stack once. [`Batch::merge`] is the k-way merge of ALGORITHMS.md section 1: cost O(n log k), close to O(n) in
-//! practice because it stays with the stream that holds the smallest head for as long as that is the smallest.
+//! stack once. [`Batch::merge`] is the k-way merge of ALGORITHMS.md section 1: cost O(n log k), close to O(n) with few
+//! streams because it stays with the stream that holds the smallest head for as long as that is the smallest.
 
 use crate::base::names::{NameId, Names};
-use crate::base::time::Timestamp;
 use crate::event::image::ImageChange;
 use crate::event::kind::{Event, ImageId, MarkId, PacketId, ProcessId, RequestId, TextId, ThreadContextId, WeightId};
 use crate::event::stack::RawStacks;
 use foldhash::HashMap;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 
 /// The contexts that identify the running thread. Ids with a `v` are those of the innermost namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -306,31 +303,41 @@ impl Batch {
     /// Merge the events of several streams, given in order of rank, each in order of time, into `events`: the smallest
     /// head by (time, tie class, rank) is always next. The order inside a stream is never changed.
     pub fn merge<S: AsRef<[Event]>>(&mut self, streams: &[S]) {
-        /// Smallest first in a heap that gives the greatest.
-        type Head = std::cmp::Reverse<(Timestamp, u8, usize)>;
-        let head =
-            |rank: usize, event: &Event| -> Head { std::cmp::Reverse((event.time, event.kind.tie_class(), rank)) };
+        const RANK_BITS: u32 = 56;
+        // As one number, since many streams mean many comparisons.
+        let key = |rank: usize, event: &Event| {
+            let time = event.time.ns() as u64 ^ 1 << 63;
+            u128::from(time) << 64 | u128::from(event.kind.tie_class()) << RANK_BITS | rank as u128
+        };
         let mut left: Vec<&[Event]> = streams.iter().map(AsRef::as_ref).collect();
         self.events.reserve_exact(left.iter().map(|events| events.len()).sum());
-        let first = |(rank, events): (usize, &&[Event])| Some(head(rank, events.first()?));
-        let mut heads: BinaryHeap<Head> = left.iter().enumerate().filter_map(first).collect();
-        while let Some(rank) = heads.peek().map(|first| first.0.2) {
-            // The next smallest is a child of the root.
-            let rival = heads.as_slice().iter().skip(1).take(2).max().copied();
-            let Some(events) = left.get_mut(rank) else { break };
-            // Follow this stream while no other head is smaller: mostly the time alone decides.
-            let is_first = |event: &Event, rival: Head| {
-                event.time < rival.0.0 || event.time == rival.0.0 && rival <= head(rank, event)
-            };
-            let others = events.iter().skip(1);
-            let run = rival.map(|rival| 1 + others.take_while(|event| is_first(event, rival)).count());
-            let (run, rest) = events.split_at_checked(run.unwrap_or(events.len())).unwrap_or((events, &[]));
+        let head = |rank: usize, left: &[&[Event]]| {
+            left.get(rank).and_then(|events| events.first()).map_or(u128::MAX, |event| key(rank, event))
+        };
+        // A tournament: the heads are the leaves, and each node above has the loser of its match. The smallest has lost
+        // none, and the next smallest lost to it.
+        let leaves = streams.len().next_power_of_two();
+        let mut winners: Vec<u128> = (0..2 * leaves).map(|at| head(at.wrapping_sub(leaves), &left)).collect();
+        let mut losers = vec![u128::MAX; leaves];
+        for node in (1..leaves).rev() {
+            let (a, b) = (winners[2 * node], winners[2 * node + 1]);
+            (winners[node], losers[node]) = (a.min(b), a.max(b));
+        }
+        let mut smallest = winners[1];
+        while smallest < u128::MAX {
+            let rank = smallest as usize & ((1 << RANK_BITS) - 1);
+            let matches =
+                || std::iter::successors(Some((leaves + rank) / 2), |at| Some(at / 2)).take_while(|at| *at > 0);
+            let rival = matches().map(|at| losers[at]).min().unwrap_or(u128::MAX);
+            // Follow this stream while no other head is smaller.
+            let events = left[rank];
+            let run = 1 + events.iter().skip(1).take_while(|event| key(rank, event) <= rival).count();
+            let (run, rest) = events.split_at(run);
             self.events.extend_from_slice(run);
-            *events = rest;
-            let Some(mut top) = heads.peek_mut() else { break };
-            match rest.first() {
-                Some(event) => *top = head(rank, event),
-                None => drop(PeekMut::pop(top)),
+            left[rank] = rest;
+            smallest = head(rank, &left);
+            for at in matches() {
+                (losers[at], smallest) = (losers[at].max(smallest), losers[at].min(smallest));
             }
         }
     }

@@ -10,11 +10,12 @@
 
 use super::batch::Batch;
 use super::bind::{Binder, Binding};
-use super::chunks::{Chunk, ChunkTarget, PacketRange, balanced, cut_by};
+use super::chunks::{Chunk, ChunkTarget, PacketRange, StreamSource, balanced, cut_by};
 use super::cuts::LARGER_BY;
 use super::density::EventDensity;
 use super::engine::EngineOptions;
 use super::packet_times::PacketTimes;
+use super::places::StreamPlaces;
 use super::sources::BoundTraces;
 use crate::base::ctx::{Cancel, Ctx};
 use crate::base::time::Timestamp;
@@ -125,14 +126,8 @@ impl BoundTraces {
         let chunk = Chunk { from: Timestamp::MIN, until: Timestamp::MAX, ranges: Vec::new(), bytes };
         let (mut batch, mut events) = (Batch::default(), Vec::new());
         let mut binder = Binder::new(&bound.binding, number as u16);
-        range.read(
-            trace,
-            bound.plan(),
-            &chunk,
-            cancel,
-            |_| false,
-            |record, _| binder.read(record, &mut batch, &mut events),
-        );
+        let source = StreamSource { trace, plan: bound.plan(), places: &StreamPlaces::default() };
+        range.read(source, &chunk, cancel, |_| false, |record, _| binder.read(record, &mut batch, &mut events));
         Some(EventDensity::of(events.len() as u64, bytes))
     }
 }

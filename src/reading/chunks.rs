@@ -1,20 +1,21 @@
 //! Chunks: spans of the time line over all streams, and the records of each.
 //!
 //! In: the packet indexes of traces. Out: chunks balanced by bytes (`cuts`). A packet that overlaps several chunks (at
-//! most one per stream and cut) is read for each of them: the reader skips its records before the chunk by their
-//! headers and stops at the first one after it.
+//! most one per stream and cut) is left at the first record after a chunk, and the next chunk reads on from there
+//! (`places`). Where that place is not known, the reader skips the records before the chunk by their headers.
 //!
 //! A record belongs to the chunk that holds its time, so records of equal times are never separated. The chunk in which
 //! a packet ends reports the errors in it. No result may depend on where the cuts are. ALGORITHMS.md 10.1.
 
 use super::cuts::{Bounds, TimedPacket, cuts};
 use super::packet_times::{PacketPlace, PacketTimes};
+use super::places::{PacketPosition, StreamPlaces};
 use crate::base::ctx::Cancel;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
 use crate::input::record::{ClassId, Record, StreamId};
 use crate::input::records::Records;
-use crate::input::stream::Checkpoint;
+use crate::input::stream::{Checkpoint, Passed, Position};
 use crate::input::trace::{Plan, Trace, each_reader};
 use std::ops::Range;
 
@@ -173,6 +174,15 @@ pub enum ChunkSide {
     Inside,
 }
 
+/// What is needed to read a stream.
+#[derive(Clone, Copy)]
+pub(super) struct StreamSource<'a, 'p> {
+    pub trace: &'a Trace,
+    pub plan: &'a Plan,
+    /// Where its packets were left; always by the same plan, and with the same checkpoints.
+    pub places: &'p StreamPlaces,
+}
+
 impl PacketRange {
     /// Pass the records of the packets that are in the chunk to `take`, packet by packet. Records before the chunk are
     /// skipped, except that the last one of each packet whose class is a `checkpoint` is passed first.
@@ -180,10 +190,9 @@ impl PacketRange {
     /// A record's time is clamped to its packet's bounds, else it could belong to a chunk that does not read its
     /// packet, and to no earlier than the records written before it, so that a packet can be left at the first record
     /// after the chunk.
-    pub fn read<'a>(
+    pub(super) fn read<'a>(
         &self,
-        trace: &'a Trace,
-        plan: &'a Plan,
+        StreamSource { trace, plan, places }: StreamSource<'a, '_>,
         chunk: &Chunk,
         cancel: &Cancel,
         checkpoint: impl Fn(ClassId) -> bool,
@@ -199,8 +208,12 @@ impl PacketRange {
                 continue;
             }
             let reader = trace.reader(plan, self.stream, packet..packet + 1);
-            let read =
-                each_reader!(reader, reader => read_packet(reader, bounds, chunk, &checkpoint, &mut take), continue);
+            let place = places.before(packet, chunk.from);
+            let read = each_reader!(
+                reader,
+                reader => read_packet(reader, bounds, chunk, place, &checkpoint, &mut take),
+                continue
+            );
             let is_damaged = read.notices.count(Notice::DamagedPacket) > 0;
             if let Some(last) = read.last.filter(|t| is_damaged && *t > Timestamp::MIN && chunk.holds(*t)) {
                 // A packet that does not name its end: how much is missing is unknown.
@@ -210,7 +223,10 @@ impl PacketRange {
             if chunk.holds(bounds.end) {
                 outcome.notices.merge(&read.notices);
                 let stream = || trace.streams()[self.stream.index()].name.clone();
-                outcome.notices.add(Notice::TimeBackwards, read.backwards, stream);
+                outcome.notices.add(Notice::TimeBackwards, read.passed.backwards, stream);
+            } else {
+                let PacketOutcome { passed, position, .. } = read;
+                places.keep(PacketPosition { packet, cut: chunk.until, position, passed });
             }
         }
         outcome
@@ -229,25 +245,29 @@ pub struct RangeOutcome {
 /// The result of reading one packet, besides its records.
 struct PacketOutcome {
     notices: Notices,
-    /// Records whose time is before that of their predecessor.
-    backwards: u64,
+    /// Its records up to the end of the chunk.
+    passed: Passed,
+    /// Where it was left.
+    position: Position,
     /// Time of the last record, where the packet was read to its end.
     last: Option<Timestamp>,
 }
 
-/// Pass the records of a packet that are in a chunk to `take`.
+/// Pass the records of a packet that are in a chunk to `take`, from a place before the chunk on.
 fn read_packet<'a>(
     mut reader: impl Records<'a>,
     bounds: Bounds,
     chunk: &Chunk,
+    place: Option<PacketPosition>,
     checkpoint: impl Fn(ClassId) -> bool,
     mut take: impl FnMut(&Record<'_, 'a>, ChunkSide),
 ) -> PacketOutcome {
-    let (mut last, mut latest, mut backwards) = (Timestamp::MIN, Timestamp::MIN, 0);
+    reader.resume(place.map(|place| place.position));
+    let mut passed = place.map_or(Passed::NOTHING, |place| place.passed);
+    let mut position = reader.position();
     if bounds.begin < chunk.from {
-        let sought = reader.seek(chunk.from, &checkpoint);
-        (last, latest, backwards) = (sought.last, sought.latest, sought.backwards);
-        if let Some(Checkpoint { position, latest }) = sought.checkpoint {
+        position = reader.seek(chunk.from, &mut passed, &checkpoint);
+        if let Some(Checkpoint { position, latest }) = passed.checkpoint {
             let here = reader.position();
             reader.go(position);
             if let Some(record) = reader.next() {
@@ -256,16 +276,19 @@ fn read_packet<'a>(
             reader.go(here);
         }
     }
+    let mut is_left = false;
     while let Some(record) = reader.next() {
-        backwards += u64::from(record.time < last);
-        (last, latest) = (record.time, latest.max(record.time));
-        let time = bounds.clamp(latest);
-        if chunk.ends_before(time) {
-            return PacketOutcome { notices: reader.notices(), backwards, last: None };
+        let time = bounds.clamp(passed.latest.max(record.time));
+        is_left = chunk.ends_before(time);
+        if is_left {
+            break;
         }
+        passed.meet(record.time, record.class, position, &checkpoint);
         if chunk.from <= time {
             take(&Record { time, ..record }, ChunkSide::Inside);
         }
+        position = reader.position();
     }
-    PacketOutcome { notices: reader.notices(), backwards, last: Some(bounds.clamp(latest)) }
+    let last = (!is_left).then(|| bounds.clamp(passed.latest));
+    PacketOutcome { notices: reader.notices(), passed, position, last }
 }

@@ -7,10 +7,11 @@
 //!                            (Binder: record -> event)  (all streams, sorted)     in the order of chunks
 //! ```
 //! [`sources`] prepares traces and reads a chunk of them (`copies`: events that several of them recorded); [`chunks`]
-//! cuts the time line (`cuts`: where, `buffers`: how finely, `packet_times`), [`engine`] drives the workers. [`bind`]
-//! binds each record class once, by the names and fields of `classes` in the words of a tracer ([`dialect`]); after
-//! that, reading a record is a jump and some copies. [`tasks`] and [`declared`] find in the same classes what delimits
-//! executions, also by the names that other recorders have ([`delimiter_names`]).
+//! cuts the time line (`cuts`: where, `buffers`: how finely, `packet_times`; `places`: where the packets were left),
+//! [`engine`] drives the workers. [`bind`] binds each record class once, by the names and fields of `classes` in the
+//! words of a tracer ([`dialect`]); after that, reading a record is a jump and some copies. [`tasks`] and [`declared`]
+//! find in the same classes what delimits executions, also by the names that other recorders have
+//! ([`delimiter_names`]).
 
 pub mod batch;
 pub mod bind;
@@ -28,6 +29,7 @@ pub mod dialect;
 pub mod engine;
 mod given;
 pub mod packet_times;
+mod places;
 mod recorded;
 pub mod signature;
 pub mod sources;

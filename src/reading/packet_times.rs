@@ -16,11 +16,15 @@ use foldhash::HashMap;
 pub(super) const PARTS: usize = 16;
 
 /// A packet of a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct PacketPlace {
     pub trace: usize,
     pub stream: usize,
     pub packet: usize,
+}
+
+impl PacketPlace {
+    pub const FIRST: PacketPlace = PacketPlace { trace: 0, stream: 0, packet: 0 };
 }
 
 /// The events of a packet, at most: all stacks are there, all delimiters delimit.

@@ -17,10 +17,11 @@ use crate::input::stream::{Loss, Stream};
 use crate::input::trace::{Plan, Trace};
 use crate::reading::batch::{Batch, sort_by_time};
 use crate::reading::bind::{Binder, Binding, is_kernel};
-use crate::reading::chunks::{Chunk, ChunkSide, PacketRange};
+use crate::reading::chunks::{Chunk, ChunkSide, PacketRange, StreamSource};
 use crate::reading::density::EventDensity;
 use crate::reading::dialect::RELEASES;
 use crate::reading::packet_times::PacketTimes;
+use crate::reading::places::StreamPlaces;
 use foldhash::HashMap;
 use get_size2::GetSize;
 use std::ops::Range;
@@ -36,6 +37,9 @@ pub struct BoundTrace {
     /// By stream, where its switches are followed: the losses of its CPU.
     #[get_size(ignore)]
     pub(super) losses: Vec<Vec<CpuLoss>>,
+    /// By stream: where chunks left its packets.
+    #[get_size(ignore)]
+    places: Vec<StreamPlaces>,
 }
 
 /// Streams of which none has more than an eighth of a chunk's events, as a rule.
@@ -120,7 +124,8 @@ impl BoundTraces {
                 if binding.switches.contains(&stream.stream_class) { CpuLoss::all(stream) } else { Vec::new() }
             };
             let losses = trace.streams().iter().map(losses).collect();
-            bound.all.push(BoundTrace { plan, binding, losses });
+            let places = trace.streams().iter().map(|_| StreamPlaces::default()).collect();
+            bound.all.push(BoundTrace { plan, binding, losses, places });
         }
         bound.follow_each_event_once(traces);
         ctx.progress.parts.hold(MemoryPart::OpenedTraces, Trace::bytes_of(traces.iter().copied()) + bound.plan_bytes());
@@ -164,13 +169,15 @@ impl BoundTraces {
         let seeks_switch = before.is_some();
         for range in &chunk.ranges {
             let (Some(bound), Some(trace)) = (self.all.get(range.trace), traces.get(range.trace)) else { continue };
+            let Some(places) = bound.places.get(range.stream.index()) else { continue };
+            let source = StreamSource { trace, plan: &bound.plan, places };
             let mut binder = Binder::new(&bound.binding, range.trace as u16);
             let start = events.len();
             if events.capacity() - start < step {
                 events.reserve_exact(step);
             }
             let checkpoint = |class| seeks_switch && bound.binding.is_switch(class);
-            let outcome = range.read(trace, &bound.plan, chunk, cancel, checkpoint, |record, side| {
+            let outcome = range.read(source, chunk, cancel, checkpoint, |record, side| {
                 if side == ChunkSide::Inside {
                     seen(range, record);
                     binder.read(record, &mut batch, &mut events);
@@ -303,19 +310,20 @@ fn hosts(traces: &[&Trace], labels: &[Option<String>]) -> (Vec<HostName>, Vec<Ho
         traces.iter().zip(&own).filter(|(trace, _)| is_kernel(trace)).map(|(_, key)| *key).collect();
     kernels.sort_unstable();
     kernels.dedup();
-    let mut keys: Vec<HostKey<'_>> = Vec::new();
+    let mut known: HashMap<HostKey<'_>, usize> = HashMap::default();
     let mut hosts: Vec<HostName> = Vec::new();
     let mut of = Vec::new();
     for (trace, own) in traces.iter().zip(own) {
+        let name = (own.0, own.1);
+        let first = kernels.partition_point(|kernel| (kernel.0, kernel.1) < name);
         let mut namesakes =
-            kernels.iter().filter(|(label, name, _)| (*label, *name) == (own.0, own.1) && !name.is_empty());
+            kernels[first..].iter().take_while(|kernel| (kernel.0, kernel.1) == name && !name.1.is_empty());
         let only = namesakes.next().filter(|_| namesakes.next().is_none());
-        let key = if kernels.contains(&own) { own } else { only.copied().unwrap_or(own) };
-        let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
-            keys.push(key);
+        let key = if kernels.binary_search(&own).is_ok() { own } else { only.copied().unwrap_or(own) };
+        let at = *known.entry(key).or_insert(hosts.len());
+        if at == hosts.len() {
             hosts.push(HostName { name: key.1.to_owned(), kernel_release: None });
-            keys.len() - 1
-        });
+        }
         if let Some(release) = RELEASES.iter().find_map(|entry| trace.environment(entry)) {
             hosts[at].kernel_release = Some(release.to_owned());
         }

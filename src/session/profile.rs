@@ -84,7 +84,7 @@ impl Traces {
         };
         let (mut timeline, mut notices) = record(&[&source.trace], &[], &options, ctx)?;
         notices.merge(&source.trace.notices());
-        symbols::images::add_files(&mut timeline, 0, &source.trace.code());
+        symbols::images::add_files(&mut timeline, &[source.trace.code()]);
         let trace = super::about::about_one(source);
         let request = ProfileRequest { task: task.clone(), trace, places: places.clone() };
         let label = &source.label;

@@ -19,6 +19,7 @@ use crate::event::derived::Derived;
 use crate::event::task::{Asked, Pairing, TaskDefinition};
 use crate::explain;
 use crate::explain::RecordingTables;
+use crate::input::recorded_code::RecordedCode;
 use crate::input::{self, Source};
 use crate::kernel::{Handlers, Options, record};
 use crate::model::Model;
@@ -300,9 +301,8 @@ impl Traces {
             symbols::unwind::unwind(&source.trace, at, places, ctx)?;
         }
         let (mut timeline, notices) = self.record(tasks, ctx)?;
-        for (at, source) in (0..).zip(&self.sources) {
-            symbols::images::add_files(&mut timeline, at, &source.trace.code());
-        }
+        let code: Vec<RecordedCode<'_>> = self.sources.iter().map(|source| source.trace.code()).collect();
+        symbols::images::add_files(&mut timeline, &code);
         Ok((timeline, notices))
     }
 

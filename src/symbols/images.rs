@@ -19,10 +19,10 @@ use crate::base::time::Timestamp;
 use crate::event::host::HostId;
 use crate::event::image::{CODE, ImageChange};
 use crate::input::ftrace::MappedFile;
-use crate::input::recorded_code::RecordedCode;
+use crate::input::recorded_code::{BuildIds, RecordedCode};
 use crate::timeline::{ImageEvent, RecordedTimeline};
 use foldhash::HashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 crate::base::names::handle! {
     /// The images of one process over one stretch of time.
@@ -34,21 +34,33 @@ const UNSIZED: u64 = 0x2000;
 /// Longest chain of forks that is followed to find an image.
 const FORK_DEPTH: usize = 32;
 
-/// Add what a trace says of files, outside of its records, to the mappings of the processes of its host.
-pub fn add_files(timeline: &mut RecordedTimeline, trace: u32, code: &RecordedCode<'_>) {
-    if let Some(ids) = code.build_ids {
-        add_build_ids(timeline, trace, ids);
+/// Add what traces say of files, outside of their records, to the mappings of the processes of their hosts: of each
+/// host its [first](crate::timeline::Timeline::trace_of) trace. `code` is by trace.
+pub fn add_files(timeline: &mut RecordedTimeline, code: &[RecordedCode<'_>]) {
+    let numbered = || timeline.traces().iter().enumerate();
+    // The kernel's traces come last, and the first of them.
+    let of_kind = |kernel: bool| numbered().rev().filter(move |(_, of)| of.kernel == kernel);
+    let first: BTreeMap<HostId, usize> = of_kind(false).chain(of_kind(true)).map(|(at, of)| (of.host, at)).collect();
+    let own = numbered().zip(code).filter(|((at, of), _)| first.get(&of.host) == Some(at));
+    let hosts: Vec<(HostId, &RecordedCode<'_>)> = own.map(|((_, of), code)| (of.host, code)).collect();
+    let ids: BuildIdsByHost<'_> = hosts.iter().filter_map(|(host, code)| Some((*host, code.build_ids?))).collect();
+    let mut images = timeline.images().to_vec();
+    if !ids.is_empty() {
+        images = identified(timeline, images, &ids);
     }
-    add_mapped(timeline, trace, code.mapped_files);
+    add_mapped(timeline, &mut images, hosts);
+    timeline.set_images(images);
 }
 
-/// Add the build ids that a trace gives for files, by their paths, to the mappings of the processes of its host.
-fn add_build_ids(timeline: &mut RecordedTimeline, trace: u32, ids: &HashMap<Vec<u8>, Vec<u8>>) {
-    let mut identified = Vec::with_capacity(timeline.images().len());
-    for event in timeline.images().to_vec() {
+type BuildIdsByHost<'a> = HashMap<HostId, &'a BuildIds>;
+
+/// Image changes with the build ids that traces give for files, by their paths.
+fn identified(timeline: &RecordedTimeline, images: Vec<ImageEvent>, ids: &BuildIdsByHost<'_>) -> Vec<ImageEvent> {
+    let mut identified = Vec::with_capacity(images.len());
+    for event in images {
         let id = match &event.change {
-            ImageChange::Load { base, path, .. } if timeline.trace_of(event.host) == Some(trace) => {
-                let id = ids.get(timeline.names().get(*path).as_bytes());
+            ImageChange::Load { base, path, .. } => {
+                let id = ids.get(&event.host).and_then(|ids| ids.get(timeline.names().get(*path).as_bytes()));
                 id.map(|id| ImageChange::BuildId { base: *base, id: id.as_slice().into() })
             }
             _ => None,
@@ -57,27 +69,22 @@ fn add_build_ids(timeline: &mut RecordedTimeline, trace: u32, ids: &HashMap<Vec<
         identified.push(event);
         identified.extend(id);
     }
-    timeline.set_images(identified);
+    identified
 }
 
-/// Add the files that a trace lists for processes of its host, without times: trace-cmd lists them when a process or
-/// the recording ends.
-fn add_mapped(timeline: &mut RecordedTimeline, trace: u32, files: &[MappedFile]) {
-    let hosts = (0..timeline.hosts().len()).map(HostId::at);
-    let Some(host) = hosts.into_iter().find(|host| timeline.trace_of(*host) == Some(trace)) else { return };
-    if files.is_empty() {
-        return;
-    }
-    let mut images = timeline.images().to_vec();
+/// Add the files that traces list for processes, without times: trace-cmd lists them when a process or the recording
+/// ends.
+fn add_mapped(timeline: &mut RecordedTimeline, images: &mut Vec<ImageEvent>, hosts: Vec<(HostId, &RecordedCode<'_>)>) {
     let time = timeline.span().last_moment();
-    for MappedFile { pid, base, size, path } in files {
-        let path = timeline.intern(path);
-        let change = ImageChange::Load { base: *base, size: *size, path, position_independent: true, offset: None };
-        images.push(ImageEvent { time, host, pid: *pid, change });
+    for (host, code) in hosts {
+        for MappedFile { pid, base, size, path } in code.mapped_files {
+            let path = timeline.intern(path);
+            let change = ImageChange::Load { base: *base, size: *size, path, position_independent: true, offset: None };
+            images.push(ImageEvent { time, host, pid: *pid, change });
+        }
     }
     // A stable sort: an exec at the same time comes first.
     images.sort_by_key(|image| image.time);
-    timeline.set_images(images);
 }
 
 /// A mapped file.
@@ -383,12 +390,14 @@ mod tests {
         let [server, libc] = ["/srv/server", "/lib/libc.so"].map(|path| builder.0.tables.names.intern(path).raw());
         builder.0.tables.images = vec![load(0, 7, 0x4000, server), load(0, 7, 0x9000, libc)];
         let mut timeline = builder.recorded();
-        add_build_ids(&mut timeline, 0, &[(b"/srv/server".to_vec(), vec![1, 2])].into_iter().collect());
+        let ids = |path: &[u8], id| -> BuildIds { [(path.to_vec(), id)].into_iter().collect() };
+        let (own, other) = (ids(b"/srv/server", vec![1, 2]), ids(b"/lib/libc.so", vec![3]));
+        // The second trace is none of the recording's.
+        let code = [&own, &other].map(|ids| RecordedCode { build_ids: Some(ids), ..RecordedCode::default() });
+        add_files(&mut timeline, &code);
         let spaces = Spaces::new(timeline.images());
         let id = |address| spaces.image(spaces.at(HOST, 7, Timestamp::new(1))?, HOST, address)?.build_id.as_deref();
         assert_eq!((id(0x4000), id(0x9000)), (Some(&[1u8, 2][..]), None));
-        // Build ids of another trace are ignored.
-        add_build_ids(&mut timeline, 1, &[(b"/lib/libc.so".to_vec(), vec![3])].into_iter().collect());
         assert_eq!(timeline.images().len(), 3);
     }
 

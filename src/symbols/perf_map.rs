@@ -8,6 +8,7 @@
 use super::compiled::CodeBuilder;
 use crate::base::mapped::open_regular;
 use crate::base::time::Timestamp;
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -24,10 +25,11 @@ pub fn folder(trace: &Path) -> &Path {
     parent.map_or(trace, |parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
 }
 
-/// The files about compiled code beside the file of a trace: maps, dumps, and the files that `perf inject --jit` makes
+/// The files about compiled code beside the files of traces: maps, dumps, and the files that `perf inject --jit` makes
 /// of a dump; none for a folder, which is the trace.
-pub fn beside(trace: &Path) -> Vec<PathBuf> {
-    if trace.is_file() { about_code(folder(trace)) } else { Vec::new() }
+pub fn beside<'t>(traces: impl IntoIterator<Item = &'t Path>) -> Vec<PathBuf> {
+    let folders: BTreeSet<&Path> = traces.into_iter().filter(|trace| trace.is_file()).map(folder).collect();
+    folders.into_iter().flat_map(about_code).collect()
 }
 
 /// The files about compiled code in a folder.
@@ -108,8 +110,8 @@ mod tests {
         assert_eq!(super::folder(&trace), folder.path());
         assert_eq!(super::folder(folder.path()), folder.path());
         let found = ["jit-7.dump", "jitted-7-1.so", "perf-12.map", "perf-7.map"];
-        assert_eq!(beside(&trace), found.map(|name| folder.path().join(name)));
-        assert!(beside(folder.path()).is_empty());
+        assert_eq!(beside([trace.as_path(), &trace]), found.map(|name| folder.path().join(name)));
+        assert!(beside([folder.path()]).is_empty());
     }
 
     #[test]

@@ -169,28 +169,40 @@ pub(super) fn find(
     Ok(table.flights())
 }
 
-/// The clocks that may have flights.
+/// The clocks that may have flights: those whose recording overlaps that of another, and those with a route to one.
 fn connected(traces: &[NetworkTrace<'_>], lives: &[Span]) -> BTreeSet<u16> {
-    let mut found = BTreeSet::new();
-    let overlap = |a: u16, b: u16| {
-        let life = |clock: u16| lives.get(usize::from(clock)).copied().unwrap_or_default();
-        !life(a).clip(life(b)).is_empty()
-    };
     let clocks: BTreeSet<u16> = traces.iter().map(|r| r.clock).collect();
-    let pairs = clocks.iter().flat_map(|a| clocks.iter().map(move |b| (*a, *b))).filter(|(a, b)| a != b);
-    found.extend(pairs.clone().filter(|(a, b)| overlap(*a, *b)).flat_map(|(a, b)| [a, b]));
+    let mut found = overlapping(&clocks, lives);
     if found.len() < clocks.len() {
         let mut routes: BTreeMap<(u16, FlightEnd), BTreeSet<Route>> = BTreeMap::new();
         traces.iter().for_each(|r| r.sample(&mut routes));
-        let empty = BTreeSet::new();
-        let of = |clock, end| routes.get(&(clock, end)).unwrap_or(&empty);
-        found.extend(
-            pairs
-                .filter(|(a, b)| !of(*a, FlightEnd::Sending).is_disjoint(of(*b, FlightEnd::Arrival)))
-                .flat_map(|(a, b)| [a, b]),
-        );
+        let mut ends: BTreeMap<Route, [Vec<u16>; 2]> = BTreeMap::new();
+        for ((clock, end), of) in routes {
+            of.into_iter().for_each(|route| ends.entry(route).or_default()[end as usize].push(clock));
+        }
+        for [from, to] in ends.values() {
+            let has_other = |clock: &&u16, all: &[u16]| all.iter().any(|other| other != *clock);
+            found.extend(from.iter().filter(|clock| has_other(clock, to)));
+            found.extend(to.iter().filter(|clock| has_other(clock, from)));
+        }
     }
     found
+}
+
+/// The clocks whose recording overlaps that of another: of those that begin earlier one ends later than it begins, or
+/// the next one begins before it ends.
+fn overlapping(clocks: &BTreeSet<u16>, lives: &[Span]) -> BTreeSet<u16> {
+    let life = |clock: &u16| Some((*lives.get(usize::from(*clock))?, *clock));
+    let mut all: Vec<(Span, u16)> = clocks.iter().filter_map(life).filter(|(life, _)| !life.is_empty()).collect();
+    all.sort_unstable_by_key(|(life, _)| life.start);
+    let begins = all.iter().map(|(life, _)| life.start).skip(1).chain([Timestamp::MAX]);
+    let mut latest = Timestamp::MIN;
+    let overlaps = |((life, clock), next): (&(Span, u16), Timestamp)| {
+        let before = latest;
+        latest = latest.max(life.end);
+        (life.start < before || next < life.end).then_some(*clock)
+    };
+    all.iter().zip(begins).filter_map(overlaps).collect()
 }
 
 fn cut(traces: &[NetworkTrace<'_>]) -> Vec<ReadRange> {
@@ -286,6 +298,32 @@ mod tests {
         let mut table = SightingTable::new(MOST);
         rows.iter().for_each(|(seq, seen)| table.add(&segment(*seq), *seen));
         table
+    }
+
+    #[test]
+    fn overlapping_finds_the_clocks_of_any_two_that_overlap() {
+        let clocks: BTreeSet<u16> = (0..7).collect();
+        let mut random = 7u64;
+        let mut next = || {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (random >> 33) as i64
+        };
+        let mut counts = BTreeSet::new();
+        for _ in 0..500 {
+            let life = |_| {
+                let start = next() % 40;
+                Span::of_ns(start, start + next() % 12)
+            };
+            let lives: Vec<Span> = (0..7).map(life).collect();
+            let overlaps = |a: &u16| {
+                let meets = |b: &u16| b != a && !lives[usize::from(*a)].clip(lives[usize::from(*b)]).is_empty();
+                clocks.iter().any(meets)
+            };
+            let wanted: BTreeSet<u16> = clocks.iter().copied().filter(overlaps).collect();
+            counts.insert(wanted.len());
+            assert_eq!(overlapping(&clocks, &lives), wanted, "{lives:?}");
+        }
+        assert!(counts.len() > 4, "{counts:?}");
     }
 
     #[test]

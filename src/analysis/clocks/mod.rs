@@ -22,13 +22,14 @@ use crate::base::time::{ClockCorrection, Ns, Span, Timestamp};
 use crate::input::Source;
 use crate::reading::bind::is_kernel;
 use flights::Flight;
+use foldhash::HashMap;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use users::UserRuns;
 
 /// The clocks of some traces: one for each clock uuid, or, without, for each host.
 fn clocks(sources: &[Source]) -> Vec<HostClock> {
-    let mut keys: Vec<(Option<&str>, &str, &str)> = Vec::new();
+    let mut known: HashMap<(Option<&str>, &str, &str), usize> = HashMap::default();
     let mut clocks: Vec<HostClock> = Vec::new();
     for (i, source) in sources.iter().enumerate() {
         let host = source.trace.host().unwrap_or("");
@@ -36,10 +37,8 @@ fn clocks(sources: &[Source]) -> Vec<HostClock> {
             Some(uuid) => (Some(uuid), "", ""),
             None => (None, host, if source.labelled { source.label.as_str() } else { "" }),
         };
-        let known = keys.iter().position(|k| *k == key);
-        let at = known.unwrap_or(keys.len());
-        if known.is_none() {
-            keys.push(key);
+        let at = *known.entry(key).or_insert(clocks.len());
+        if at == clocks.len() {
             let correction = ClockCorrection::default();
             let (host, traces) = (host.to_owned(), Vec::new());
             clocks.push(HostClock { host, correction, error: None, beside_kernel: None, packets: 0, traces });

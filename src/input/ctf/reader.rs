@@ -17,7 +17,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
 use crate::input::record::{ClassId, IntegerArray, Record, StreamId, Value};
 use crate::input::records::{PassedRecord, Records};
-use crate::input::stream::{Position, SeekResult};
+use crate::input::stream::{Passed, Position};
 use std::ops::Range;
 
 /// The values of one record of a projection.
@@ -133,24 +133,20 @@ impl<'a> Records<'a> for CtfReader<'a> {
         }
     }
 
-    fn seek(&mut self, from: Timestamp, checkpoint: impl Fn(ClassId) -> bool) -> SeekResult {
-        let mut found = SeekResult::NOTHING;
-        if !self.enter() {
-            return found;
-        }
+    fn seek(&mut self, from: Timestamp, passed: &mut Passed, checkpoint: impl Fn(ClassId) -> bool) -> Position {
         loop {
             let here = self.position();
-            let Some(head) = self.head() else { return found };
+            let Some(head) = self.head() else { return here };
             let time = self.time();
             if time >= from {
                 self.go(here);
-                return found;
+                return here;
             }
             if self.plan.wanted(head.class).is_some() {
-                found.meet(time, head.class, here, &checkpoint);
+                passed.meet(time, head.class, here, &checkpoint);
             }
             if !self.skip(&head) {
-                return found;
+                return here;
             }
         }
     }
@@ -165,9 +161,9 @@ impl<'a> Records<'a> for CtfReader<'a> {
         }
     }
 
-    fn resume(&mut self, position: Position) {
+    fn resume(&mut self, position: Option<Position>) {
         if self.enter() {
-            self.go(position);
+            position.into_iter().for_each(|position| self.go(position));
         }
     }
 

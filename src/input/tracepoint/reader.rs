@@ -11,7 +11,7 @@ use crate::input::ctf::Sink;
 use crate::input::format_trace::FormatTrace;
 use crate::input::record::{ClassId, Record, StreamId, Value};
 use crate::input::records::{PassedRecord, Records};
-use crate::input::stream::{Position, SeekResult};
+use crate::input::stream::{Passed, Position};
 use std::ops::Range;
 
 /// Reads a run of packets of one stream.
@@ -106,21 +106,17 @@ impl<'a, S: Storage> Records<'a> for TracepointReader<'a, S> {
         }
     }
 
-    fn seek(&mut self, from: Timestamp, checkpoint: impl Fn(ClassId) -> bool) -> SeekResult {
-        let mut found = SeekResult::NOTHING;
-        if !self.enter() {
-            return found;
-        }
+    fn seek(&mut self, from: Timestamp, passed: &mut Passed, checkpoint: impl Fn(ClassId) -> bool) -> Position {
         loop {
             let here = self.position();
-            let Some(raw) = self.raw() else { return found };
+            let Some(raw) = self.raw() else { return here };
             let time = self.trace.clock.ns(raw.clock);
             if time >= from {
                 self.go(here);
-                return found;
+                return here;
             }
             if self.plan.wanted(raw.class).is_some() {
-                found.meet(time, raw.class, here, &checkpoint);
+                passed.meet(time, raw.class, here, &checkpoint);
             }
         }
     }
@@ -165,9 +161,9 @@ impl<'a, S: Storage> Records<'a> for TracepointReader<'a, S> {
         }
     }
 
-    fn resume(&mut self, position: Position) {
+    fn resume(&mut self, position: Option<Position>) {
         if self.enter() {
-            self.go(position);
+            position.into_iter().for_each(|position| self.go(position));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::statistics::Random;
+use crate::base::time::Timestamp;
 use crate::event::kind::{Context, Kind};
 use crate::event::remark::Priority;
 
