@@ -173,7 +173,7 @@ impl Analyst {
     ) -> anyhow::Result<T> {
         let recorded = match &self.history {
             Some(history) => Arc::clone(history),
-            None => Arc::clone(self.history.insert(Arc::new(self.session.history(ctx)?))),
+            None => Arc::clone(self.history.insert(Arc::new(self.session.history("query", ctx)?))),
         };
         let answer = ask(&recorded);
         // The job that built the history has the flag that an unreadable leaf sets: this one does not see it.

@@ -15,6 +15,7 @@ use crate::tui::key::KeyPress;
 use crate::tui::overview::{LABELS, OverviewColumn, OverviewView, columns, strip_lines};
 use crate::tui::theme::StyleScope;
 use crate::tui::widget::{progress, strip};
+use crate::view::ticks::ticks;
 use crate::view::words;
 use ratatui::layout::Position;
 use std::sync::Arc;
@@ -272,21 +273,6 @@ fn axis(canvas: &mut Canvas<'_>, app: &App, y: usize, window: Span, count: usize
             canvas.text(at, y + 1, &text, StyleScope::Dim);
         }
     }
-}
-
-/// Columns between two ticks, at least.
-const BETWEEN_TICKS: usize = 16;
-
-/// Round times within a window, with their columns: the finest step of 1, 2 or 5 that leaves room for its texts.
-fn ticks(start: i64, length: i64, count: usize) -> Vec<(usize, String)> {
-    let (length, columns) = (length.max(1), count.max(1) as i128);
-    let least = i128::from(length) * BETWEEN_TICKS as i128 / columns;
-    let steps = (0..18).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_i64.pow(power)));
-    let Some(step) = steps.into_iter().find(|step| i128::from(*step) >= least) else { return Vec::new() };
-    let first = start.div_euclid(step).saturating_add(1).saturating_mul(step);
-    let times = (0..).map_while(|n| first.checked_add(step.checked_mul(n)?)).take_while(|at| at - start < length);
-    let place = |at: i64| (i128::from(at - start) * columns / i128::from(length)) as usize;
-    times.take(count).map(|at| (place(at), figure::duration(at))).collect()
 }
 
 /// The cursor and the selection on the axis.

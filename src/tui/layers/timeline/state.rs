@@ -6,6 +6,7 @@
 
 use super::lines::TimelineLines;
 use crate::base::clean;
+use crate::base::column_grid::ColumnGrid;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::compare::frame_text;
 use crate::compare::moments::{Divergence, align};
@@ -17,7 +18,7 @@ use crate::model::execution_timeline::{ExecutionTimeline, TimelineSegment};
 use crate::model::wait_kind::WaitKind;
 use crate::tui::job::JobError;
 use crate::tui::search::{MatchStep, TextSearch};
-use crate::view::lanes::{ColumnGrid, thread_name};
+use crate::view::lanes::thread_name;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
