@@ -303,7 +303,10 @@ pub mod model {
         pub use crate::model::thread::ThreadIdentity;
     }
     pub mod thread_lanes {
-        pub use crate::model::thread_lanes::{LaneOwner, LanesRequest, ThreadLanes};
+        pub use crate::model::thread_lanes::{
+            KINDS, LaneOwner, LaneThread, LanesRequest, ThreadLane, ThreadLanes, ThreadMoment, ThreadsAnswer,
+            ThreadsQuestion,
+        };
     }
     pub mod wait_kind {
         pub use crate::model::wait_kind::{SegmentKind, WaitKind};

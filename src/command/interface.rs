@@ -17,6 +17,7 @@ use crate::model::execution::ExecutionId;
 use crate::model::join::Renamed;
 use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
+use crate::model::thread_lanes::{ThreadsAnswer, ThreadsQuestion};
 use crate::options::{AppearanceOptions, ColorChoice, GroupOptions, InputOptions};
 use crate::session::{self, Invariants, LeafChecks, RecordedHistory, Session, TraceSurvey, UsageError};
 use crate::symbols::files::SymbolPaths;
@@ -316,6 +317,14 @@ impl Backend for Analyst {
         self.ask_history(ctx, |recorded| {
             let span = span.unwrap_or(recorded.history.window());
             Ok(recorded.overview(span, OVERVIEW_CELLS, ctx)?)
+        })
+    }
+
+    fn threads(&mut self, question: &ThreadsQuestion, ctx: &Ctx) -> anyhow::Result<ThreadsAnswer> {
+        self.ask_history(ctx, |recorded| {
+            let lanes = question.lanes.as_ref().map(|request| recorded.lanes().lanes(request, ctx)).transpose()?;
+            let moment = question.moment.and_then(|(number, at)| recorded.lanes().moment(number, at));
+            Ok(ThreadsAnswer { lanes, moment })
         })
     }
 

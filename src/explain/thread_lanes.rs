@@ -15,7 +15,7 @@ use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
 use crate::model::execution_timeline::TimelineThread;
 use crate::model::thread_lanes::{
-    CellTimes, KINDS, LaneOwner, LaneThread, LanesRequest, ThreadLane, ThreadLanes, is_active,
+    CellTimes, KINDS, LaneOwner, LaneThread, LanesRequest, ThreadLane, ThreadLanes, ThreadMoment, is_active,
 };
 use crate::model::wait_kind::SegmentKind;
 use crate::timeline::history::{Slots, StateHistory};
@@ -49,7 +49,8 @@ impl LaneSource<'_> {
         let chosen = self.choose(request, living, &activity);
         let mut lanes = if request.cpus { self.cpus(&grid, ctx)? } else { Vec::new() };
         lanes.extend(self.cells(chosen, &grid, ctx)?);
-        Ok(ThreadLanes { grid, of_ranks, hosts: self.history.timeline().hosts().len(), lanes })
+        let (hosts, recorded) = (self.history.timeline().hosts().len(), self.history.window());
+        Ok(ThreadLanes { grid, of_ranks, hosts, recorded, lanes })
     }
 
     fn thread(&self, number: u32) -> Option<&Thread> {
@@ -148,8 +149,7 @@ impl LaneSource<'_> {
         let causes = request.causes.iter();
         let mut first: Vec<u32> =
             causes.flat_map(|cause| living.iter().filter(|number| is_cause(number, cause)).copied()).collect();
-        let is_known = |number: &&u32| self.thread(**number).is_some();
-        first.extend(request.own.iter().filter(is_known));
+        first.extend(request.own.iter().filter(|number| living.binary_search(number).is_ok()));
         let mut seen = HashSet::default();
         first.retain(|number| seen.insert(*number));
         first.truncate(request.most.max(2) - 1);
@@ -220,5 +220,24 @@ impl LaneSource<'_> {
             tid: thread.tid,
         });
         LaneThread { number, names }
+    }
+
+    /// What a thread does at a moment; `None` outside of its life.
+    pub fn moment(self, number: u32, at: Timestamp) -> Option<ThreadMoment> {
+        let timeline = self.history.timeline();
+        let reader = timeline.reader(Asker::History);
+        let thread = ThreadId::from_raw(number);
+        let segment = reader.segments(thread).at(at)?;
+        let call = reader.calls(thread).last_begun(at).filter(|call| call.span.end > at);
+        let text = |name| timeline.names().get(name).to_owned();
+        Some(ThreadMoment {
+            thread: self.named(number, at),
+            span: segment.span,
+            kind: segment.kind,
+            qualifier: segment.qualifier.map_or_else(String::new, text),
+            cpu: segment.known_cpu(),
+            call: call.map_or_else(String::new, |call| text(call.name)),
+            waker: segment.waker.map(|waker| (self.named(waker.thread.raw(), waker.at), waker.at)),
+        })
     }
 }

@@ -3,7 +3,7 @@
 use super::execution_timeline::TimelineThread;
 use super::wait_kind::SegmentKind;
 use crate::base::column_grid::ColumnGrid;
-use crate::base::time::Span;
+use crate::base::time::{Span, Timestamp};
 
 /// Number of kinds of segments.
 pub const KINDS: usize = SegmentKind::ALL.len();
@@ -81,6 +81,8 @@ pub struct ThreadLanes {
     pub of_ranks: bool,
     /// Number of hosts.
     pub hosts: usize,
+    /// The whole time that was recorded.
+    pub recorded: Span,
     /// CPUs, then threads and processes, the others last.
     pub lanes: Vec<ThreadLane>,
 }
@@ -131,4 +133,37 @@ impl ThreadLanes {
             (of_activity, other) => other.map(|kind| ShownCell { kind, is_active_in_part: of_activity.is_some() }),
         }
     }
+}
+
+/// A thread at a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadMoment {
+    pub thread: LaneThread,
+    /// The segment: when it is in this state.
+    pub span: Span,
+    pub kind: SegmentKind,
+    /// The device, the interrupt, or why nothing is known; empty where nothing more is known.
+    pub qualifier: String,
+    /// The CPU on which it ran, or in whose run queue it waited.
+    pub cpu: Option<u32>,
+    /// Its system call at the moment, or the region of a rank; empty in none.
+    pub call: String,
+    /// The thread that ended the wait, and when.
+    pub waker: Option<(LaneThread, Timestamp)>,
+}
+
+/// What the interface asks about many threads: lanes, and what a thread does at a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadsQuestion {
+    pub lanes: Option<LanesRequest>,
+    /// A thread by number, and when.
+    pub moment: Option<(u32, Timestamp)>,
+}
+
+/// The answer to its parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadsAnswer {
+    pub lanes: Option<ThreadLanes>,
+    /// None outside of the thread's life.
+    pub moment: Option<ThreadMoment>,
 }

@@ -88,7 +88,7 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
         jobs,
         keep,
         painter: Painter::default(),
-        progress: [None, None, None],
+        progress: [const { None }; LANES],
         bytes: Vec::new(),
     };
     // If the terminal was asked for its background, the first frame waits for the first message or one tick: most
@@ -157,7 +157,7 @@ impl Loop {
     fn until_end(&mut self, incoming: &Receiver<Incoming>) -> anyhow::Result<()> {
         loop {
             let first = match self.progress {
-                [None, None, None] => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                [None, None, None, None] => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 _ => incoming.recv_timeout(TICK),
             };
             // All messages that have come by now make one frame.
@@ -253,7 +253,7 @@ impl Loop {
     }
 
     fn update_progress(&mut self) {
-        for lane in [JobLane::Executions, JobLane::Patterns, JobLane::Overview] {
+        for lane in [JobLane::Executions, JobLane::Patterns, JobLane::Overview, JobLane::Threads] {
             let progress = &mut self.progress[lane as usize];
             if self.app.busy(lane).is_none() {
                 *progress = None;

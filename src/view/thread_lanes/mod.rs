@@ -14,7 +14,7 @@ pub use text::{columns, text};
 use super::lanes::thread_name;
 use crate::base::time::Timestamp;
 use crate::base::{clean, figure};
-use crate::model::thread_lanes::{LaneOwner, LaneThread, ShownCell, ThreadLanes};
+use crate::model::thread_lanes::{LaneOwner, LaneThread, ShownCell, ThreadLanes, ThreadMoment};
 use crate::model::wait_kind::SegmentKind;
 use std::collections::BTreeSet;
 
@@ -106,6 +106,32 @@ pub fn window(lanes: &ThreadLanes, origin: Timestamp) -> String {
     format!("{} to {}{clock}, a column is {column}", since(span.start), since(span.end))
 }
 
+/// What a thread does at a moment, in one sentence.
+pub fn moment(moment: &ThreadMoment, origin: Timestamp, of_ranks: bool) -> String {
+    let stamp = |t: Timestamp| figure::stamp(t.since(origin));
+    let mut text = format!("{}: {}", thread_label(&moment.thread, of_ranks), state_name(moment.kind, of_ranks));
+    if !moment.qualifier.is_empty() {
+        text.push_str(&format!(" ({})", clean::text(&moment.qualifier)));
+    }
+    if let Some(cpu) = moment.cpu.filter(|_| moment.kind.has_cpu()) {
+        text.push_str(&format!(" on CPU {cpu}"));
+    }
+    if !moment.call.is_empty() {
+        text.push_str(&format!(" in {}", clean::text(&moment.call)));
+    }
+    let length = figure::duration(moment.span.len());
+    text.push_str(&format!(", {length} from {} on", stamp(moment.span.start)));
+    if let Some((waker, at)) = &moment.waker {
+        let what = match moment.kind {
+            SegmentKind::Stopped => "let go on",
+            _ if of_ranks => "ended",
+            _ => "woken",
+        };
+        text.push_str(&format!("; {what} by {} at {}", thread_label(waker, of_ranks), stamp(*at)));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,7 +165,8 @@ mod tests {
             ThreadLane { owner: LaneOwner::Thread(LaneThread { number: 0, names }), cells },
             ThreadLane { owner: LaneOwner::Others { threads: 3 }, cells: others },
         ];
-        ThreadLanes { grid: ColumnGrid::of(Span::of_ns(0, 600), 6), of_ranks: false, hosts: 1, lanes }
+        let grid = ColumnGrid::of(Span::of_ns(0, 600), 6);
+        ThreadLanes { recorded: grid.whole(), grid, of_ranks: false, hosts: 1, lanes }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
 use crate::model::execution_timeline::{ExecutionTimeline, TimelineSegment};
 use crate::model::wait_kind::WaitKind;
-use crate::tui::job::JobError;
+use crate::tui::concurrent::ConcurrentAnswer;
 use crate::tui::search::{MatchStep, TextSearch};
 use crate::view::lanes::thread_name;
 use std::collections::BTreeMap;
@@ -57,14 +57,6 @@ pub enum TimelineContent {
     Failed(String),
     /// It is there.
     Loaded(Box<LoadedTimelines>),
-}
-
-/// The other threads that used the same things during a segment.
-#[derive(Clone, Debug)]
-pub struct ConcurrentAnswer {
-    pub question: ConcurrentQuestion,
-    /// The answer; `None` while a job looks for it.
-    pub answer: Option<Result<ConcurrentUse, JobError>>,
 }
 
 /// Timelines with a cursor.
