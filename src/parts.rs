@@ -21,6 +21,9 @@ pub mod analysis {
     pub mod executions {
         pub use crate::analysis::executions::{PairingRule, covered, pair};
     }
+    pub mod leaders {
+        pub use crate::analysis::leaders::Leaders;
+    }
     pub mod mpi {
         pub use crate::analysis::mpi::{WaitAnalysis, WaitStateRows};
     }
@@ -58,6 +61,9 @@ pub mod base {
     }
     pub mod clean {
         pub use crate::base::clean::line;
+    }
+    pub mod column_grid {
+        pub use crate::base::column_grid::ColumnGrid;
     }
     pub mod ctx {
         pub use crate::base::ctx::{Cancel, Cancelled, Ctx};
@@ -198,6 +204,9 @@ pub mod explain {
     pub mod overview {
         pub use crate::explain::overview::disk_requests;
     }
+    pub mod thread_lanes {
+        pub use crate::explain::thread_lanes::LaneSource;
+    }
 }
 pub mod input {
     pub use crate::input::{Argument, OpenError, Opened, Source, Trace, open};
@@ -292,6 +301,12 @@ pub mod model {
     }
     pub mod thread {
         pub use crate::model::thread::ThreadIdentity;
+    }
+    pub mod thread_lanes {
+        pub use crate::model::thread_lanes::{
+            KINDS, LaneOwner, LaneThread, LanesRequest, ThreadLane, ThreadLanes, ThreadMoment, ThreadsAnswer,
+            ThreadsQuestion,
+        };
     }
     pub mod wait_kind {
         pub use crate::model::wait_kind::{SegmentKind, WaitKind};
@@ -404,6 +419,9 @@ pub mod timeline {
     }
     pub mod slabs {
         pub use crate::timeline::slabs::SegmentSlab;
+    }
+    pub mod window {
+        pub use crate::timeline::window::{LaneQuestion, LaneTable, StateSet};
     }
 }
 pub mod tui;

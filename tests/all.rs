@@ -71,6 +71,7 @@ mod tape;
 mod tasks;
 mod terminal;
 mod texts;
+mod thread_lanes;
 mod tour;
 mod traces;
 mod upstream;

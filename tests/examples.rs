@@ -5,8 +5,8 @@ use crate::support::ask;
 use std::path::{Path, PathBuf};
 
 /// Commands with examples that need no recorder of this machine.
-const COMMANDS: [&str; 10] =
-    ["explain", "diff", "executions", "report", "anomalies", "query", "stats", "info", "build", "dump"];
+const COMMANDS: [&str; 11] =
+    ["explain", "diff", "executions", "report", "anomalies", "query", "timeline", "stats", "info", "build", "dump"];
 
 fn fixture(path: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path).to_str().unwrap().to_owned()

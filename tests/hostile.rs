@@ -13,12 +13,13 @@ use whyslow::parts::base::notice::Notice;
 use whyslow::parts::input::{self, Argument, Opened, count};
 
 const LAYOUTS: [&str; 3] = ["split-files", "snap", "lost-events"];
-const COMMANDS: [&[&str]; 5] = [
+const COMMANDS: [&[&str]; 6] = [
     &["stats", "count", "--json"],
     &["dump", "--canonical"],
     &["info", "--json"],
     &["explain", "--json"],
     &["query", "--json", "--attribute", "threads/*/state", "--points", "3"],
+    &["timeline", "--rows", "5"],
 ];
 const PATIENCE: Duration = Duration::from_secs(20);
 

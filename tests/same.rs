@@ -38,7 +38,7 @@ fn ties(folder: &Path) {
     trace.write(folder);
 }
 
-const COMMANDS: [&[&str]; 22] = [
+const COMMANDS: [&[&str]; 24] = [
     &["explain"],
     &["explain", "--json"],
     &["explain", "--json", "--task", "p:play"],
@@ -50,6 +50,8 @@ const COMMANDS: [&[&str]; 22] = [
     &["stats", "cpu"],
     &["stats", "io"],
     &["query", "--attribute", "threads/*/state", "--points", "40"],
+    &["timeline", "--rows", "9"],
+    &["timeline", "--json", "--columns", "30", "--cpus"],
     &["info", "--full"],
     &["anomalies"],
     &["anomalies", "--json"],

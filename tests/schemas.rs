@@ -61,7 +61,7 @@ fn printed(words: &[&str], recording: &Path) -> Vec<Value> {
 
 /// The documents that all commands print about a recording.
 fn documents(recording: &Path) -> Vec<Value> {
-    let commands: [&[&str]; 13] = [
+    let commands: [&[&str]; 14] = [
         &["explain"],
         // The other program's samples are left out.
         &["explain", "--task", "profile=server"],
@@ -76,6 +76,7 @@ fn documents(recording: &Path) -> Vec<Value> {
         &["info", "--full"],
         &["info", "--timings"],
         &["query", "--overview", "--points", "7"],
+        &["timeline", "--rows", "5", "--columns", "9", "--cpus"],
     ];
     let query = ["threads/*/state", "cpus/*/thread"];
     let query = query.map(|attribute| vec!["query", "--attribute", attribute, "--longest", "3"]);

@@ -5,12 +5,14 @@ use super::rsht::interval::Interval;
 use super::{COLD, Row, median, random::Random, thread_time, timed};
 use std::hint::black_box;
 use std::time::Duration;
+use whyslow::parts::base::column_grid::ColumnGrid;
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::time::{Span, Timestamp};
 use whyslow::parts::event::host::HostId;
 use whyslow::parts::timeline::history::StateValue;
 use whyslow::parts::timeline::questions::Asker;
 use whyslow::parts::timeline::slabs::SegmentSlab;
+use whyslow::parts::timeline::window::{LaneQuestion, LaneTable, StateSet};
 use whyslow::parts::timeline::{
     Segment, SegmentKind, Thread, ThreadDraft, ThreadId, ThreadRows, Timeline, TimelineDraft,
 };
@@ -167,8 +169,15 @@ fn across<'a>(timeline: &Timeline, span: Span, threads: u32) -> [Compared<'a>; 3
     };
     let descents = median(windows.iter().take(5).map(|of| thread_time(|| black_box(descend(of)).len()).0).collect());
     assert_eq!(all(&windows[0]).len(), descend(&windows[0]).len());
-    let times =
-        median(windows.iter().map(|of| thread_time(|| reader.kind_times(*of, &Default::default())).0).collect());
+    let lanes = LaneTable::new(vec![0; threads as usize]);
+    let sum = |span: &Span| {
+        let mut times = [0; SegmentKind::ALL.len()];
+        let asked = LaneQuestion { grid: &ColumnGrid::of(*span, 1), lanes: &lanes, states: StateSet::ALL };
+        let places = reader.lane_places(&asked);
+        reader.lane_times(&asked, &places, 0..places.len(), |_, _, kind, ns| times[kind] += ns);
+        times
+    };
+    let times = median(windows.iter().map(|of| thread_time(|| sum(of)).0).collect());
     let descent = "one descent for each thread";
     [
         Compared { question: "all threads at an instant", with: "copying the result", time: full, reference: copy },

@@ -272,7 +272,7 @@ pub fn ask_history_file(bytes: &[u8]) {
         let (options, argument) = (OpenOptions { leaves, ..OpenOptions::default() }, Argument::parse(path.clone()));
         let Ok(mut session) = session::Session::open(&[argument], &options, &Ctx::new(1)) else { continue };
         let _ = session.model(None, &SymbolPaths::default(), &[], &Ctx::new(1));
-        let _ = session.history(&Ctx::new(1));
+        let _ = session.history("query", &Ctx::new(1));
     }
 }
 

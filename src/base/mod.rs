@@ -8,6 +8,7 @@ pub mod budget;
 #[cfg(target_os = "linux")]
 mod capabilities;
 pub mod clean;
+pub mod column_grid;
 pub mod ctx;
 pub mod cursor;
 pub mod demangle;

@@ -11,7 +11,7 @@ struct Examples {
     text: &'static str,
 }
 
-const EXAMPLES: [Examples; 11] = [
+const EXAMPLES: [Examples; 12] = [
     Examples {
         command: "explain",
         text: "Examples:
@@ -49,6 +49,13 @@ const EXAMPLES: [Examples; 11] = [
   whyslow query TRACE --attribute 'threads/*/state' --at 12.5s        all threads at one time
   whyslow query TRACE --attribute 'threads/*/syscall' --longest 10    the slowest system calls
   whyslow query TRACE --attribute 'threads/*/syscall' --value fsync --longest 10",
+    },
+    Examples {
+        command: "timeline",
+        text: "Examples:
+  whyslow timeline TRACE                                the busiest threads over the whole recording
+  whyslow timeline TRACE --from 1.2s --to 1.3s --cpus
+  whyslow timeline TRACE --only ledgerd -o lanes.svg    a picture of the threads of a program",
     },
     Examples {
         command: "stats",
@@ -90,8 +97,8 @@ const EXAMPLES: [Examples; 11] = [
 ];
 
 /// Options without an effect, by command.
-const WITHOUT_EFFECT: [(&str, &[&str]); 3] =
-    [("dump", &["tasks", "handlers", "check"]), ("stats", &["tasks"]), ("query", &["tasks"])];
+const WITHOUT_EFFECT: [(&str, &[&str]); 4] =
+    [("dump", &["tasks", "handlers", "check"]), ("stats", &["tasks"]), ("query", &["tasks"]), ("timeline", &["tasks"])];
 
 /// Options for rare needs, which the short help (`-h`) leaves to the long one.
 const RARE: [&str; 6] = ["strict", "timings", "check", "memory", "handlers", "no-sandbox"];

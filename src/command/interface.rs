@@ -17,6 +17,7 @@ use crate::model::execution::ExecutionId;
 use crate::model::join::Renamed;
 use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
+use crate::model::thread_lanes::{ThreadsAnswer, ThreadsQuestion};
 use crate::options::{AppearanceOptions, ColorChoice, GroupOptions, InputOptions};
 use crate::session::{self, Invariants, LeafChecks, RecordedHistory, Session, TraceSurvey, UsageError};
 use crate::symbols::files::SymbolPaths;
@@ -173,7 +174,7 @@ impl Analyst {
     ) -> anyhow::Result<T> {
         let recorded = match &self.history {
             Some(history) => Arc::clone(history),
-            None => Arc::clone(self.history.insert(Arc::new(self.session.history(ctx)?))),
+            None => Arc::clone(self.history.insert(Arc::new(self.session.history("query", ctx)?))),
         };
         let answer = ask(&recorded);
         // The job that built the history has the flag that an unreadable leaf sets: this one does not see it.
@@ -316,6 +317,14 @@ impl Backend for Analyst {
         self.ask_history(ctx, |recorded| {
             let span = span.unwrap_or(recorded.history.window());
             Ok(recorded.overview(span, OVERVIEW_CELLS, ctx)?)
+        })
+    }
+
+    fn threads(&mut self, question: &ThreadsQuestion, ctx: &Ctx) -> anyhow::Result<ThreadsAnswer> {
+        self.ask_history(ctx, |recorded| {
+            let lanes = question.lanes.as_ref().map(|request| recorded.lanes().lanes(request, ctx)).transpose()?;
+            let moment = question.moment.and_then(|(number, at)| recorded.lanes().moment(number, at));
+            Ok(ThreadsAnswer { lanes, moment })
         })
     }
 

@@ -20,6 +20,7 @@ mod report;
 mod snapshot;
 pub mod state_folder;
 mod stats;
+mod timeline;
 mod tour;
 
 pub use console::STDOUT;
@@ -71,6 +72,8 @@ pub enum Command {
     Stats(stats::StatsOptions),
     /// State of threads, CPUs and disks at a time or over a range
     Query(query::QueryOptions),
+    /// The states of many threads over time: a lane for each, the busiest first; as text, JSON or a picture
+    Timeline(timeline::TimelineOptions),
     /// Streams, clocks, hosts, lost events, names of tasks: from metadata and index alone, immediately
     Info(info::InfoOptions),
     /// An execution database: small, shareable, opened in place of the trace
@@ -160,6 +163,7 @@ impl Command {
             Command::Anomalies(options) => options,
             Command::Stats(options) => options,
             Command::Query(options) => options,
+            Command::Timeline(options) => options,
             Command::Info(options) => options,
             Command::Build(options) => options,
             Command::Dump(options) => options,

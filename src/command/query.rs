@@ -51,7 +51,7 @@ impl Question for QueryOptions {
     }
 
     fn run(&self, mut session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
-        let recorded = console.with_progress(|work| session.history(work))?;
+        let recorded = console.with_progress(|work| session.history("query", work))?;
         console.stage("build");
         if self.input.check {
             sound(recorded.history.timeline().check())?;

@@ -29,6 +29,7 @@ mod paths;
 pub mod profile;
 mod request;
 mod roles;
+pub mod thread_lanes;
 mod threads;
 pub mod timelines;
 pub mod waiting;

@@ -4,9 +4,10 @@
 //! nodes of the store have the sums of the leaves inside a cell; those on its borders are read.
 //! Disk requests in flight are added up from their spans.
 
+use crate::base::column_grid::ColumnGrid;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::time::{Span, Timestamp};
-use crate::model::overview::{OverviewCell, RecordingOverview, RequestRecord, cut};
+use crate::model::overview::{OverviewCell, RecordingOverview, RequestRecord};
 use crate::timeline::Timeline;
 use crate::timeline::history::{STATES, StateHistory};
 use crate::timeline::questions::Asker;
@@ -44,9 +45,8 @@ pub fn overview(
         false => find("cpus/*/thread").len(),
     };
     let kinds = StateCodes::new();
-    let borders: Vec<Span> = (0..cells).map(|at| Span::new(cut(span, cells, at), cut(span, cells, at + 1))).collect();
     let mut all = vec![OverviewCell::default(); cells];
-    for (cell, times) in all.iter_mut().zip(history.times_of_all(&borders, ctx)?) {
+    for (cell, times) in all.iter_mut().zip(history.times_of_all(&ColumnGrid::of(span, cells), ctx)?) {
         times.into_iter().for_each(|(code, ns)| kinds.add(cell, code, ns));
     }
     let mut found =

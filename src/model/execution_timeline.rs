@@ -12,7 +12,7 @@ use crate::base::time::{Ns, Timestamp};
 pub const MOST_EVENTS: usize = 20_000;
 
 /// A thread on the critical path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimelineThread {
     pub host: String,
     pub process: String,

@@ -37,6 +37,7 @@ pub mod settings;
 pub mod stored;
 pub mod survey;
 pub mod thread;
+pub mod thread_lanes;
 pub mod timeline;
 pub mod trace_info;
 pub mod unexplained;

@@ -41,6 +41,7 @@ pub mod keyboard {
 pub mod layers {
     pub use crate::tui::layers::details::DetailsPage;
     pub use crate::tui::layers::page::{PageLayer, page_height};
+    pub use crate::tui::layers::threads::state::ThreadsView;
     pub use crate::tui::layers::timeline::state::{LoadedTimelines, TimelineContent, TimelineView};
     pub use crate::tui::overview::OverviewView;
 }

@@ -1,9 +1,11 @@
 //! The state history of traces: for `query`, and for the questions of the interface about a whole recording.
 
+use crate::analysis::leaders::Leaders;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::explain::overview;
+use crate::explain::thread_lanes::LaneSource;
 use crate::model::overview::RecordingOverview;
 use crate::timeline::Timeline;
 use crate::timeline::history::StateHistory;
@@ -17,6 +19,8 @@ pub struct RecordedHistory {
     beginning: Option<Span>,
     /// Disk requests in flight, by start; found for the first overview.
     requests: OnceLock<Vec<Span>>,
+    /// The first threads of processes; found for the first lanes.
+    leaders: OnceLock<Leaders>,
     /// Facts about the data that limit the answers.
     pub notices: Notices,
 }
@@ -28,6 +32,7 @@ impl RecordedHistory {
             history: StateHistory::new(timeline, beginning),
             beginning,
             requests: OnceLock::new(),
+            leaders: OnceLock::new(),
             notices,
         }
     }
@@ -47,6 +52,12 @@ impl RecordedHistory {
     pub fn overview(&self, span: Span, cells: usize, ctx: &Ctx) -> Result<RecordingOverview, Cancelled> {
         let beside = overview::Beside { lossy: self.history.timeline().lossy(), requests: self.requests() };
         overview::overview(&self.history, span, cells, beside, ctx)
+    }
+
+    /// Where lanes of threads come from.
+    pub fn lanes(&self) -> LaneSource<'_> {
+        let leaders = self.leaders.get_or_init(|| Leaders::new(self.history.timeline()));
+        LaneSource { history: &self.history, leaders }
     }
 
     /// True where another one gives the same answers.

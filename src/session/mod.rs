@@ -185,12 +185,12 @@ impl Session {
         Err(UsageError(format!("--process {process}: {}: {why}", self.title())).into())
     }
 
-    /// The state history of a recording.
-    pub fn history(&mut self, ctx: &Ctx) -> anyhow::Result<RecordedHistory> {
+    /// The state history of a recording, for a command.
+    pub fn history(&mut self, command: &str, ctx: &Ctx) -> anyhow::Result<RecordedHistory> {
         match self {
-            Session::Traces(traces) => traces.recorded_history(ctx),
-            Session::Run(run) => run.recorded_history(ctx),
-            Session::Databases(databases) => databases.refuse("query"),
+            Session::Traces(traces) => traces.recorded_history(command, ctx),
+            Session::Run(run) => run.recorded_history(command, ctx),
+            Session::Databases(databases) => databases.refuse(command),
         }
     }
 

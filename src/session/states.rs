@@ -18,18 +18,18 @@ impl MpiRuns {
         Ok((lines::timeline(operations, &self.archive.anchor.machine, ctx)?, notices))
     }
 
-    /// Their state history.
-    pub fn recorded_history(&self, ctx: &Ctx) -> anyhow::Result<RecordedHistory> {
-        self.alone("query")?;
+    /// Their state history, for a command.
+    pub fn recorded_history(&self, command: &str, ctx: &Ctx) -> anyhow::Result<RecordedHistory> {
+        self.alone(command)?;
         let (timeline, notices) = self.states(ctx)?;
         Ok(RecordedHistory::new(timeline.seal(), None, notices))
     }
 }
 
 impl Traces {
-    /// The state history, and the spans in which events were lost.
-    pub fn recorded_history(&mut self, ctx: &Ctx) -> anyhow::Result<RecordedHistory> {
-        self.alone("query")?;
+    /// The state history for a command, and the spans in which events were lost.
+    pub fn recorded_history(&mut self, command: &str, ctx: &Ctx) -> anyhow::Result<RecordedHistory> {
+        self.alone(command)?;
         if let Some(reopened) = &self.reopened {
             return reopened.history(ctx);
         }

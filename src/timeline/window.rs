@@ -7,25 +7,11 @@
 use super::reader::RowReader;
 use super::row::Row;
 use super::segments::{Call, Segment, ThreadId};
+pub use super::store::across::{LanePlaces, LaneQuestion, LaneTable, StateSet};
 use super::store::leaf::StoredRow;
 use super::store::sums::{self, KindTimes, PartTimes};
 use crate::base::time::Span;
-
-/// Threads whose time is not added up with that of all others, ascending.
-#[derive(Clone, Debug, Default)]
-pub struct ThreadsApart(pub Vec<ThreadId>);
-
-impl ThreadsApart {
-    fn contains(&self, thread: ThreadId) -> bool {
-        self.0.binary_search(&thread).is_ok()
-    }
-
-    /// True where any of them is between two lines, both included.
-    fn any_between(&self, low: u32, high: u32) -> bool {
-        let from = self.0.partition_point(|thread| thread.raw() < low);
-        self.0.get(from).is_some_and(|thread| thread.raw() <= high)
-    }
-}
+use std::ops::Range;
 
 impl RowReader<'_> {
     /// The segments of all threads that meet a span, in no order.
@@ -48,14 +34,23 @@ impl RowReader<'_> {
         self.tally().ask_across(Call::FAMILY, looked);
     }
 
-    /// The time of all threads but some in each kind of segment, inside a span.
-    pub fn kind_times(&self, span: Span, apart: &ThreadsApart) -> KindTimes {
-        let mut times = [0; Segment::STATES];
-        let is_wanted = |line| !apart.contains(ThreadId::from_raw(line));
-        let rows = &self.timeline().rows.segments;
-        let looked = rows.times(span, is_wanted, |bounds| apart.any_between(bounds.low, bounds.high), &mut times);
-        self.tally().ask_across(Segment::FAMILY, looked);
-        times
+    /// Where the time of threads is that a question asks for.
+    pub fn lane_places(&self, asked: &LaneQuestion<'_>) -> LanePlaces<'_> {
+        let places = self.timeline().rows.segments.lane_places(asked);
+        self.tally().ask_across(Segment::FAMILY, places.looked());
+        places
+    }
+
+    /// The time of threads in each kind of segment at some of these places: `add` gets lane, column, kind and
+    /// nanoseconds.
+    pub fn lane_times(
+        &self,
+        asked: &LaneQuestion<'_>,
+        places: &LanePlaces<'_>,
+        part: Range<usize>,
+        add: impl FnMut(usize, usize, usize, u64),
+    ) {
+        self.timeline().rows.segments.times(asked, places, part, add);
     }
 
     /// The time of a thread in each kind of segment, inside a span; `None` where no sums of the thread are kept.

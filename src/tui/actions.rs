@@ -98,6 +98,12 @@ pub enum Action {
     GoToTime,
     /// The recording at a glance.
     ShowOverview,
+    /// Many threads over time.
+    ShowThreads,
+    /// Many threads over time: the threads of a process, each or as one.
+    Unfold,
+    /// Many threads over time: CPUs too.
+    ShowCpus,
     /// Timeline: half as much time.
     ZoomIn,
     /// Timeline: twice as much time.
@@ -160,6 +166,8 @@ pub enum ActionScope {
     Timeline,
     /// In the recording at a glance.
     Overview,
+    /// In many threads over time.
+    Threads,
 }
 
 impl ActionScope {
@@ -177,6 +185,7 @@ impl ActionScope {
             ActionScope::Path => "propagation",
             ActionScope::Timeline => "timeline",
             ActionScope::Overview => "overview",
+            ActionScope::Threads => "threads",
         }
     }
 }

@@ -15,9 +15,9 @@ use super::job::{Busy, Job, JobLane, TaskSummary};
 use super::key::KeyPress;
 use super::message::UiEffect;
 use super::overview::OverviewState;
-use super::pane::Pane;
+use super::pane::{JumpOrigin, Pane};
 use super::panes::tree::state::{Cursor, DetailsBeside, TreePane};
-use super::patterns::{PathPane, PatternState};
+use super::patterns::PatternState;
 use super::saved::SavedView;
 use super::setup::{FirstQuestion, UiOptions};
 use super::theme::{self, Theme, ThemeError, ThemeSource};
@@ -27,7 +27,6 @@ use crate::base::time::{Span, Timestamp};
 use crate::compare::{Cause, Comparison, ComparisonRequest, DiffNode};
 use crate::model::Model;
 use crate::model::choice::ProgramTask;
-use crate::model::context::ContextId;
 use crate::view::compared_causes::ComparedCauses;
 use crate::view::report::Invocation;
 use ratatui::layout::Position;
@@ -41,18 +40,6 @@ pub struct Status {
     pub text: String,
     /// It reports a failure.
     pub failed: bool,
-}
-
-/// The origin of a jump.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JumpOrigin {
-    Cause(usize),
-    /// A context of the tree.
-    Context(ContextId),
-    /// The row of an anomaly.
-    Anomaly(usize),
-    /// A step of a path.
-    Step(PathPane),
 }
 
 /// A dialog on top of the panes: its state, what it answers, and its picture. It sees the state without itself, and
@@ -189,7 +176,7 @@ pub struct App {
     pub frame: ScreenFrame,
     /// Appearance and behaviour.
     pub options: UiOptions,
-    /// The themes that `t` goes through.
+    /// The themes that the key of themes goes through.
     pub themes: Vec<ThemeSource>,
     /// The one in force.
     pub theme: Theme,
@@ -243,6 +230,8 @@ pub struct App {
     pub compared: Option<ComparedCauses>,
     /// The recording at a glance.
     pub overview: OverviewState,
+    /// The running job about many threads.
+    pub threads_busy: Option<Busy>,
     /// A moment whose executions are to be the slow group as soon as there are any.
     pub moment: Option<Span>,
     /// What was open the last time, until it is open again.
@@ -308,6 +297,7 @@ impl App {
             patterns: PatternState::default(),
             compared: None,
             overview: OverviewState::default(),
+            threads_busy: None,
             moment: None,
             restoring: None,
             restored_metric: None,
@@ -348,20 +338,13 @@ impl App {
 
     /// Begin a job: it counts as running from now on.
     pub fn begin(&mut self, job: Job) {
-        let busy = Some(Busy { what: job.name(), ..Busy::default() });
-        match job.lane() {
-            JobLane::Executions => {
-                self.busy = busy;
-                self.failure = None;
-            }
-            JobLane::Patterns => {
-                self.patterns.busy = busy;
-                self.patterns.failure = None;
-            }
-            JobLane::Overview => {
-                self.overview.busy = busy;
-                self.overview.failure = None;
-            }
+        let lane = job.lane();
+        *self.busy_mut(lane) = Some(Busy { what: job.name(), ..Busy::default() });
+        match lane {
+            JobLane::Executions => self.failure = None,
+            JobLane::Patterns => self.patterns.failure = None,
+            JobLane::Overview => self.overview.failure = None,
+            JobLane::Threads => {}
         }
         self.effects.push(UiEffect::Start(job));
     }
@@ -424,6 +407,17 @@ impl App {
             JobLane::Executions => self.busy.as_ref(),
             JobLane::Patterns => self.patterns.busy.as_ref(),
             JobLane::Overview => self.overview.busy.as_ref(),
+            JobLane::Threads => self.threads_busy.as_ref(),
+        }
+    }
+
+    /// The place of the running job of a lane.
+    pub fn busy_mut(&mut self, lane: JobLane) -> &mut Option<Busy> {
+        match lane {
+            JobLane::Executions => &mut self.busy,
+            JobLane::Patterns => &mut self.patterns.busy,
+            JobLane::Overview => &mut self.overview.busy,
+            JobLane::Threads => &mut self.threads_busy,
         }
     }
 

@@ -88,7 +88,7 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
         jobs,
         keep,
         painter: Painter::default(),
-        progress: [None, None, None],
+        progress: [const { None }; LANES],
         bytes: Vec::new(),
     };
     // The terminal may answer late or never: the frame gets the colours of its background when it does.
@@ -154,7 +154,7 @@ impl Loop {
     fn until_end(&mut self, incoming: &Receiver<Incoming>) -> anyhow::Result<()> {
         loop {
             let first = match self.progress {
-                [None, None, None] => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                [None, None, None, None] => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 _ => incoming.recv_timeout(TICK),
             };
             // All messages that have come by now make one frame.
@@ -250,7 +250,7 @@ impl Loop {
     }
 
     fn update_progress(&mut self) {
-        for lane in [JobLane::Executions, JobLane::Patterns, JobLane::Overview] {
+        for lane in [JobLane::Executions, JobLane::Patterns, JobLane::Overview, JobLane::Threads] {
             let progress = &mut self.progress[lane as usize];
             if self.app.busy(lane).is_none() {
                 *progress = None;

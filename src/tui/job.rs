@@ -14,6 +14,7 @@ use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
 use crate::model::execution::ExecutionId;
 use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
+use crate::model::thread_lanes::{ThreadsAnswer, ThreadsQuestion};
 use crate::view::compared_causes::ComparedCauses;
 use crate::view::report::{Invocation, ReportFormat};
 use std::path::PathBuf;
@@ -69,6 +70,8 @@ pub enum Job {
     },
     /// How busy CPUs, disks and network were over a span, or over the whole recording.
     Overview { span: Option<Span> },
+    /// Lanes of many threads, and what a thread does at a moment.
+    Threads { question: Box<ThreadsQuestion> },
     /// Write a result to a file.
     Export {
         /// The result.
@@ -131,16 +134,19 @@ pub enum JobLane {
     Patterns,
     /// About the whole recording.
     Overview,
+    /// About many threads over time.
+    Threads,
 }
 
 /// The number of lanes.
-pub const LANES: usize = 3;
+pub const LANES: usize = 4;
 
 impl Job {
     pub fn lane(&self) -> JobLane {
         match self {
             Job::Mine { .. } => JobLane::Patterns,
             Job::Overview { .. } => JobLane::Overview,
+            Job::Threads { .. } => JobLane::Threads,
             Job::Analyse { .. }
             | Job::SetBaseline { .. }
             | Job::Compare { .. }
@@ -160,7 +166,7 @@ impl Job {
             Job::Invert { .. } => "inverting",
             Job::Mine { .. } => "mining",
             Job::Survey => "counting",
-            Job::Timelines { .. } | Job::Concurrent { .. } | Job::Overview { .. } => "reading",
+            Job::Timelines { .. } | Job::Concurrent { .. } | Job::Overview { .. } | Job::Threads { .. } => "reading",
             Job::Export { .. } => "exporting",
         }
     }
@@ -261,6 +267,8 @@ pub enum Done {
     Timelines(Vec<ExecutionId>, Result<Arc<Model>, JobError>),
     /// A span of the recording, or the whole of it.
     Overview(Option<Span>, Result<Arc<RecordingOverview>, JobError>),
+    /// Many threads over time.
+    Threads(Box<ThreadsQuestion>, Result<Box<ThreadsAnswer>, JobError>),
     /// The threads that used the same things.
     Concurrent(ConcurrentQuestion, Result<ConcurrentUse, JobError>),
     /// The file is written, or not.

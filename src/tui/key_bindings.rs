@@ -4,7 +4,7 @@
 //! It feeds the key handler, the `?` page, the footer, the `:` palette and, through [`markdown`], docs/KEYS.md.
 //! PRODUCT.md's table of keys is the contract.
 
-use super::actions::ActionScope::{self, Anomalies, Any, Histograms, Overview, Path, Timeline, Tree};
+use super::actions::ActionScope::{self, Anomalies, Any, Histograms, Overview, Path, Threads, Timeline, Tree};
 use super::actions::{Action as A, Action, KeyBinding};
 use std::borrow::Cow;
 
@@ -139,6 +139,21 @@ pub static TABLE: &[KeyBinding] = &[
     entry(A::GrowLeft, "grow selection left", "<", "select to the left", Overview, None),
     entry(A::MakeSlow, "slow group", "s", "the executions that begin there become the slow group", Overview, None),
     entry(A::MakeFast, "fast group", "f", "the executions that begin there become the fast group", Overview, None),
+    entry(A::Open, "open", "Enter", "follow the wake-up: to the waker, at the moment when it woke", Threads, None),
+    entry(A::Unfold, "unfold", "Space", "show each thread of the process, or all of them in one lane", Threads, None),
+    entry(A::ZoomIn, "zoom in", "+ =", "show half as much time, around the cursor", Threads, None),
+    entry(A::ZoomOut, "zoom out", "-", "show twice as much time", Threads, None),
+    entry(A::Zoom, "zoom", "z 0", "show the whole recording", Threads, None),
+    entry(A::PanLeft, "pan left", "Shift-Left", "go to earlier times", Threads, None),
+    entry(A::PanRight, "pan right", "Shift-Right", "go to later times", Threads, None),
+    entry(A::GrowRight, "grow selection right", ">", "select to the right", Threads, None),
+    entry(A::GrowLeft, "grow selection left", "<", "select to the left", Threads, None),
+    entry(A::Clear, "clear", "Backspace Delete", "clear the selection and the words", Threads, None),
+    entry(A::MakeSlow, "slow group", "s", "the executions that begin there become the slow group", Threads, None),
+    entry(A::MakeFast, "fast group", "f", "the executions that begin there become the fast group", Threads, None),
+    entry(A::Filter, "filter", "&", "only threads with a word: name, process, tid or pid", Threads, None),
+    entry(A::ShowCpus, "CPUs", "c", "show a lane for each CPU, too", Threads, None),
+    entry(A::Concurrent, "who else", "o", "who else ran on that CPU, waited for a disk meanwhile", Threads, None),
     entry(A::Back, "back", "Ctrl-o", "go back to where the last jump started", Any, None),
     entry(A::GrowRight, "grow selection right", ">", "move the selection's free end to the right", Histograms, None),
     entry(
@@ -219,6 +234,7 @@ pub static TABLE: &[KeyBinding] = &[
         None,
     ),
     entry(A::GoToTime, "go to time", "", "list the executions that ran at a time: 12.5s, 09:45:56", Any, None),
+    entry(A::ShowThreads, "threads", "t", "show all threads over time, the busiest first", Any, Some("threads")),
     entry(A::ShowOverview, "overview", "r", "show the recording at a glance", Any, Some("overview")),
     entry(
         A::Baseline,
@@ -277,7 +293,7 @@ pub static TABLE: &[KeyBinding] = &[
     entry(A::ChooseTask, "task", "T", "choose the task whose executions are compared", Any, Some("task")),
     entry(A::Quality, "data quality", "w", "show data quality: losses, unknowns, caveats", Any, None),
     entry(A::Palette, "palette", ":", "run any action by name", Any, None),
-    entry(A::Theme, "theme", "t", "change to the next theme", Any, None),
+    entry(A::Theme, "theme", "Ctrl-t", "change to the next theme", Any, None),
     entry(A::Help, "help", "?", "show this page", Any, Some("help")),
     entry(A::Close, "close", "Esc", "close the dialog; clear selection and search", Any, None),
     entry(A::Redraw, "redraw", "Ctrl-l", "redraw the screen", Any, None),
@@ -306,7 +322,7 @@ mod tests {
     #[test]
     fn every_key_parses_and_none_has_two_meanings_in_a_scope() {
         // A pane's own meaning may hide that of all panes.
-        for scope in [Any, Histograms, Tree, Anomalies, Path, Timeline, Overview] {
+        for scope in [Any, Histograms, Tree, Anomalies, Path, Timeline, Overview, Threads] {
             let mut seen = std::collections::BTreeSet::new();
             for e in TABLE.iter().filter(|e| e.scope == scope) {
                 for k in e.keys.split(' ').filter(|k| !k.is_empty()) {

@@ -1,6 +1,20 @@
-//! The four panes: their order, their pairs on wide screens, their titles.
+//! The four panes: their order, their pairs on wide screens, their titles; the origins of jumps between them.
 
 use super::actions::ActionScope;
+use super::patterns::PathPane;
+use crate::model::context::ContextId;
+
+/// The origin of a jump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JumpOrigin {
+    Cause(usize),
+    /// A context of the tree.
+    Context(ContextId),
+    /// The row of an anomaly.
+    Anomaly(usize),
+    /// A step of a path.
+    Step(PathPane),
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pane {

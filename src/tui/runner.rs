@@ -63,6 +63,10 @@ impl Runner {
                 let overview = caught(ctx, || self.backend.overview(span, ctx)).map(Arc::new);
                 send(Done::Overview(span, overview));
             }
+            Job::Threads { question } => {
+                let answer = caught(ctx, || self.backend.threads(&question, ctx)).map(Box::new);
+                send(Done::Threads(question, answer));
+            }
             Job::Export { what, path, existing } => {
                 let outcome = match caught(ctx, || self.backend.export(&what, ctx)) {
                     Ok(text) => self.backend.write(&path, &text, existing),

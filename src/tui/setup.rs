@@ -15,6 +15,7 @@ use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
 use crate::model::execution::ExecutionId;
 use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
+use crate::model::thread_lanes::{ThreadsAnswer, ThreadsQuestion};
 use crate::view::report::Invocation;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -67,6 +68,11 @@ pub trait Backend: Send {
     /// A span of the recording, or the whole of it, in cells. By default there is none.
     fn overview(&mut self, _: Option<Span>, _: &Ctx) -> anyhow::Result<RecordingOverview> {
         anyhow::bail!("there is no overview of this recording")
+    }
+
+    /// Lanes of many threads, and what one does at a moment. By default there are none.
+    fn threads(&mut self, _: &ThreadsQuestion, _: &Ctx) -> anyhow::Result<ThreadsAnswer> {
+        anyhow::bail!("there are no states of threads here")
     }
 
     /// The JSON document of `whyslow diff --json` or `whyslow anomalies --json`, with the selected path; what

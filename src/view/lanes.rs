@@ -5,6 +5,7 @@
 //! segments and waits of the range, plus the columns that each of them covers.
 
 use crate::base::clean;
+use crate::base::column_grid::ColumnGrid;
 use crate::base::time::Ns;
 use crate::model::execution_timeline::{ExecutionTimeline, TimelineThread};
 use crate::model::wait_kind::WaitKind;
@@ -45,7 +46,7 @@ pub fn thread_name(thread: &TimelineThread) -> String {
 pub fn cells(timeline: &ExecutionTimeline, window: &Range<Ns>, columns: usize) -> Vec<Vec<LaneCell>> {
     let threads = timeline.threads.len();
     let grid = ColumnGrid::new(window, columns);
-    let mut times = vec![[0_i64; KINDS]; threads * columns];
+    let mut times = vec![[0_u64; KINDS]; threads * columns];
     let mut add = |thread: u32, kind: usize, range: Range<Ns>| {
         for (column, ns) in grid.parts(range) {
             if let Some(cell) = times.get_mut(thread as usize * columns + column) {
@@ -61,7 +62,7 @@ pub fn cells(timeline: &ExecutionTimeline, window: &Range<Ns>, columns: usize) -
     for wait in timeline.waits.iter().skip(first).filter(|w| w.start_ns < window.end) {
         add(wait.waiter, KINDS - 1, wait.start_ns..wait.end_ns);
     }
-    let cell = |times: &[i64; KINDS]| {
+    let cell = |times: &[u64; KINDS]| {
         let (most, ns) = times.iter().enumerate().rev().max_by_key(|(_, ns)| **ns).unwrap_or((0, &0));
         match WaitKind::ALL.get(most) {
             _ if *ns == 0 => LaneCell::Empty,
@@ -82,47 +83,6 @@ pub fn used(spans: &[Range<Ns>], state: WaitKind, window: &Range<Ns>, columns: u
         }
     }
     cells
-}
-
-/// Columns over a range of times.
-#[derive(Clone, Debug)]
-pub struct ColumnGrid {
-    window: Range<Ns>,
-    columns: usize,
-}
-
-impl ColumnGrid {
-    /// So many columns over a range, which is at least a nanosecond long.
-    pub fn new(window: &Range<Ns>, columns: usize) -> ColumnGrid {
-        ColumnGrid { window: window.start..window.end.max(window.start + 1), columns }
-    }
-
-    /// The first moment of a column.
-    pub fn start(&self, column: usize) -> Ns {
-        let length = i128::from(self.window.end - self.window.start);
-        self.window.start + (length * column as i128 / self.columns.max(1) as i128) as Ns
-    }
-
-    /// The column of a time, if it is inside.
-    pub fn column(&self, at_ns: Ns) -> Option<usize> {
-        if !self.window.contains(&at_ns) || self.columns == 0 {
-            return None;
-        }
-        let length = i128::from(self.window.end - self.window.start);
-        // The last column that begins no later; borders are rounded down.
-        let column = (i128::from(at_ns - self.window.start + 1) * self.columns as i128 - 1) / length;
-        Some((column as usize).min(self.columns - 1))
-    }
-
-    /// The columns that a range covers, with the part of it in each.
-    fn parts(&self, range: Range<Ns>) -> impl Iterator<Item = (usize, Ns)> + '_ {
-        let (start, end) = (range.start.max(self.window.start), range.end.min(self.window.end));
-        let columns = match (self.column(start), self.column(end - 1)) {
-            (Some(first), Some(last)) if start < end => first..last + 1,
-            _ => 0..0,
-        };
-        columns.map(move |column| (column, end.min(self.start(column + 1)) - start.max(self.start(column))))
-    }
 }
 
 #[cfg(test)]
@@ -185,22 +145,6 @@ mod tests {
         let spans = [5..12, 30..31, 95..200];
         assert_eq!(text(&[used(&spans, WaitKind::Disk, &(0..100), 10)]), ["DD D     D"]);
         assert_eq!(used(&spans, WaitKind::Disk, &(0..100), 0), Vec::new());
-    }
-
-    #[test]
-    fn columns_tile_their_window() {
-        for (window, columns) in [(0..7, 3), (-5..13, 4), (0..3, 10), (5..5, 2), (0..1_000_000_007, 77)] {
-            let grid = ColumnGrid::new(&window, columns);
-            let end = window.end.max(window.start + 1);
-            let sum: Ns = grid.parts(window.start - 9..end + 9).map(|(_, ns)| ns).sum();
-            assert_eq!(sum, end - window.start, "{window:?} in {columns}");
-            for column in 0..columns {
-                let at = grid.start(column);
-                let first = grid.start(column + 1) > at;
-                assert!(!first || grid.column(at) == Some(column), "{window:?}: {column} at {at}");
-            }
-            assert_eq!((grid.column(window.start - 1), grid.column(end)), (None, None));
-        }
     }
 
     #[test]

@@ -24,5 +24,7 @@ pub mod stderr;
 mod stored;
 pub mod strips;
 pub mod text;
+pub mod thread_lanes;
+pub mod ticks;
 pub mod waiting;
 pub mod words;

@@ -1,5 +1,6 @@
 //! The state history compared with plain ones.
 
+mod lanes;
 mod lines;
 mod plain;
 mod trees;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use whyslow::parts::base::column_grid::ColumnGrid;
 use whyslow::parts::base::ctx::{Cancel, Ctx};
 use whyslow::parts::base::file::Output;
 use whyslow::parts::base::notice::Notices;
@@ -29,7 +30,7 @@ fn recorded(path: &str) -> Timeline {
 }
 
 /// The same, with rows sealed every so many events on average.
-fn recorded_in_leaves(path: &str, seal_every: usize) -> Timeline {
+pub fn recorded_in_leaves(path: &str, seal_every: usize) -> Timeline {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path);
     let Ok(Opened::Traces(sources)) = open(&[Argument::new(path)], &Ctx::new(2)) else { panic!("no traces") };
     let traces: Vec<_> = sources.iter().map(|source| &source.trace).collect();
@@ -92,12 +93,14 @@ fn answers_like_the_plain_one(timeline: &Timeline, beginning: Option<Span>, rand
 }
 
 /// What is said of all threads at once is the sum of what is said of each.
-fn all_threads_are_the_sum(timeline: &Timeline, beginning: Option<Span>, cells: &[Span]) {
+fn all_threads_are_the_sum(timeline: &Timeline, beginning: Option<Span>, whole: Span, columns: usize) {
+    let grid = ColumnGrid::of(whole, columns);
+    let cells: Vec<Span> = (0..columns).map(|column| grid.span(column)).collect();
     let plain = PlainHistory::new(timeline, beginning);
     let view = StateHistory::new(timeline.clone(), beginning);
     let states = || plain.all.iter().filter(|(path, _)| path.ends_with("/state")).map(|(path, own)| (path, own));
     for workers in [1, 3] {
-        let found = view.times_of_all(cells, &Ctx::new(workers)).unwrap();
+        let found = view.times_of_all(&grid, &Ctx::new(workers)).unwrap();
         for (cell, found) in cells.iter().zip(found) {
             let mut summed: BTreeMap<&str, u64> = BTreeMap::new();
             for (span, state) in states().flat_map(|(_, own)| own) {
@@ -111,7 +114,7 @@ fn all_threads_are_the_sum(timeline: &Timeline, beginning: Option<Span>, cells: 
             assert_eq!(found, summed, "{cell:?}");
         }
     }
-    for cell in cells {
+    for cell in &cells {
         let in_disk = |own: &[Plain]| own.iter().any(|(span, state)| state == "disk" && !span.clip(*cell).is_empty());
         let wanted = states().filter(|(_, own)| in_disk(own));
         let found = view.tids_in(*cell, ThreadActivity::State("disk"));
@@ -132,15 +135,13 @@ fn view_of_recordings_answers_like_the_plain_one() {
         let beginning = Span::new(span.start, span.start + span.len() / 3);
         answers_like_the_plain_one(&timeline, Some(beginning), &mut random, 1);
         for (beginning, whole) in [(None, span), (Some(beginning), beginning)] {
-            let cut = |at: Ns| whole.start + whole.len() / 9 * at;
-            let cells: Vec<Span> = (0..9).map(|at| Span::new(cut(at), cut(at + 1))).collect();
-            all_threads_are_the_sum(&timeline, beginning, &cells);
+            all_threads_are_the_sum(&timeline, beginning, whole, 9);
         }
     }
 }
 
 /// Threads whose rows contradict each other: calls in calls, several threads of one tid at a time, empty rows, gaps.
-fn contradictory(random: &mut Random) -> Timeline {
+pub fn contradictory(random: &mut Random) -> Timeline {
     let mut draft = TimelineDraft::default();
     let names = ["host", "one", "two", "three"].map(|name| draft.tables.names.intern(name));
     let host = HostId::at(0);
@@ -189,8 +190,7 @@ fn view_of_contradictory_rows_answers_like_the_plain_one() {
         let timeline = contradictory(&mut random);
         let beginning = (seed % 3 == 0).then(|| Span::of_ns(0, 1 + random.below(900) as Ns));
         let until = beginning.map_or(1_000, |span: Span| span.end.ns());
-        let cells: Vec<Span> = (0..until).step_by(90).map(|at| Span::of_ns(at, (at + 90).min(until))).collect();
-        all_threads_are_the_sum(&timeline, beginning, &cells);
+        all_threads_are_the_sum(&timeline, beginning, Span::of_ns(0, until), 11);
         // `--check` of these finds what contradicts itself in the rows: only the answers are compared.
         let plain = PlainHistory::new(&timeline, beginning);
         let view = StateHistory::new(timeline.clone(), beginning);

@@ -372,7 +372,7 @@ fn dragging_selects_a_range_of_the_recording() {
     session.send(UiMessage::Drag(30, 6));
     let Some(view) = session.app.top::<OverviewView>() else { panic!("closed") };
     let count = view.columns;
-    assert_eq!((view.column(count), view.selected(count).is_some()), (20, true));
+    assert_eq!((view.time.column(count), view.time.selected(count).is_some()), (20, true));
     assert!(session.lines().join("\n").contains("selected: "));
     session.keys("s");
     assert!(session.lines().join("").contains("slow> start in "));

@@ -16,6 +16,7 @@ mod saved;
 mod states;
 mod tasks;
 mod themes;
+mod threads;
 mod timeline;
 mod twins;
 mod twins_pages;
@@ -198,9 +199,9 @@ fn fewer_colours_equal_their_snapshots() {
 #[test]
 fn every_size_is_drawn_and_every_key_taken() {
     let keys = "Enter Down Right 1 > > s Enter Shift-Left f Tab Tab Up Down Left x Esc x u U g 2 s 5 Enter Esc o \
-                o / a Enter n N - i y Esc ? End Esc w Esc : Esc T Esc e Esc t z Tab 3 4 [ { Home End PgUp PgDn \
-                Backspace 3 o / r n N & s Enter Esc i Esc p Esc R R Enter Enter Right Left End m Ctrl-o Backspace \
-                Backspace y";
+                o / a Enter n N - i y Esc ? End Esc w Esc : Esc T Esc e Esc Ctrl-t z Tab t Space o & x Enter c Esc 3 \
+                4 [ { Home End PgUp PgDn Backspace 3 o / r n N & s Enter Esc i Esc p Esc R R Enter Enter Right Left \
+                End m Ctrl-o Backspace Backspace y";
     for (columns, lines) in
         [(1, 1), (2, 2), (5, 3), (19, 7), (40, 10), (139, 20), (140, 20), (300, 100), (80, 1), (1, 80)]
     {
@@ -229,6 +230,8 @@ fn ascii_option_draws_ascii_alone() {
         "Esc v",
         "p o",
         "Esc r",
+        "Esc t",
+        "Space Down Down o + +",
         "Esc F",
         "> >",
         "Esc 3",

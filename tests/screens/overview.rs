@@ -54,8 +54,8 @@ fn zoom_reads_the_window_and_counts_its_executions() {
     session.keys("End + +");
     assert!(!page(&session).contains("lost"), "{}", page(&session));
     let Some(view) = session.app.top::<OverviewView>() else { panic!("closed") };
-    assert_eq!(view.detail.as_ref().map(|detail| detail.span), Some(view.window), "the window was read");
-    assert_eq!(view.window.len(), whole.len() / 2 / 2);
+    assert_eq!(view.detail.as_ref().map(|detail| detail.span), Some(view.time.window), "the window was read");
+    assert_eq!(view.time.window.len(), whole.len() / 2 / 2);
     session.keys("z Esc");
     assert!(session.app.layers.is_empty());
 }

@@ -6,15 +6,32 @@
 
 use super::attributes_of::{NamedLine, STATES, ThreadLine, code};
 use super::{StateHistory, Times};
+use crate::base::column_grid::ColumnGrid;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::Span;
 use crate::timeline::attributes::AttributeId;
 use crate::timeline::questions::Asker;
 use crate::timeline::store::sums::KindTimes;
-use crate::timeline::window::ThreadsApart;
+use crate::timeline::window::{LaneQuestion, LaneTable, StateSet};
 use crate::timeline::{Call, Segment, SegmentKind, ThreadId};
 use std::collections::BTreeSet;
+
+/// Parts of the leaves that workers look at, at most: each has sums of its own.
+const PARTS: usize = 16;
+
+/// Leaves of a part, at least.
+const LEAST: usize = 16;
+
+/// Kinds of segments.
+const KINDS: usize = SegmentKind::ALL.len();
+
+/// Where times are added up.
+pub struct Slots<F> {
+    pub count: usize,
+    /// The slot of a lane, a column and a kind of segment.
+    pub of: F,
+}
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug)]
@@ -60,53 +77,68 @@ impl StateHistory {
         tids
     }
 
-    /// The time of all threads in each state, in each of some cells.
-    pub fn times_of_all(&self, cells: &[Span], ctx: &Ctx) -> Result<Vec<Times>, Cancelled> {
+    /// The time of all threads in each state, in each column of a span.
+    pub fn times_of_all(&self, grid: &ColumnGrid, ctx: &Ctx) -> Result<Vec<Times>, Cancelled> {
         let is_shared = |attribute: &AttributeId| match self.table.line(*attribute) {
             NamedLine::Threads(ThreadLine::State, threads) => self.table.threads(threads).len() > 1,
             _ => false,
         };
-        // The rows of several threads of one tid may contradict each other: they are joined, once for all cells.
+        // The rows of several threads of one tid may contradict each other: they are joined, once for all columns.
         let shared: Vec<AttributeId> = self.table.attributes.ids().filter(is_shared).collect();
-        let apart = self.apart();
-        let mut all = vec![Times::new(); cells.len()];
-        let mut add = |cell: usize, times: Times| {
-            if let Some(all) = all.get_mut(cell) {
+        ctx.progress.enter("overview", shared.len() as u64);
+        let slots = Slots { count: grid.columns() * KINDS, of: |_, column, kind| column * KINDS + kind };
+        let asked = LaneQuestion { grid, lanes: &self.alone(), states: StateSet::ALL };
+        let sums = self.lane_times(&asked, &slots, ctx)?;
+        let mut all: Vec<Times> = sums.as_chunks().0.iter().map(|times| known(*times)).collect();
+        let columns: Vec<Span> = (0..grid.columns()).map(|column| grid.span(column)).collect();
+        let of_shared = |at: usize| shared.get(at).map_or(Vec::new(), |attribute| self.times(*attribute, &columns));
+        in_order(ctx, shared.len(), of_shared, |_, times| {
+            for (all, times) in all.iter_mut().zip(times) {
                 times.into_iter().for_each(|(code, ns)| *all.entry(code).or_default() += ns);
             }
-        };
-        let of_cell = |cell: usize| {
-            let Some(span) = cells.get(cell) else { return Times::new() };
-            let kinds = self.timeline.reader(Asker::History).kind_times(*span, &apart);
-            known(kinds)
-        };
-        ctx.progress.enter("overview", (cells.len() + shared.len()) as u64);
-        in_order(ctx, cells.len(), of_cell, |cell, times| {
-            add(cell, times);
-            ctx.progress.step(1);
-        })?;
-        let of_shared = |at: usize| shared.get(at).map_or(Vec::new(), |attribute| self.times(*attribute, cells));
-        in_order(ctx, shared.len(), of_shared, |_, times| {
-            times.into_iter().enumerate().for_each(|(cell, times)| add(cell, times));
             ctx.progress.step(1);
         })?;
         Ok(all)
     }
 
-    /// The threads that are not added up with all others: those of a tid that several had, and those that no attribute
-    /// names.
-    fn apart(&self) -> ThreadsApart {
-        let mut alone: Vec<ThreadId> = Vec::new();
+    /// The time of threads in some states, added up in slots by lane, column and kind of segment. All workers look at
+    /// the leaves, each at a part of them.
+    pub fn lane_times(
+        &self,
+        asked: &LaneQuestion<'_>,
+        slots: &Slots<impl Fn(usize, usize, usize) -> usize + Sync>,
+        ctx: &Ctx,
+    ) -> Result<Vec<u64>, Cancelled> {
+        let reader = self.timeline.reader(Asker::History);
+        let places = reader.lane_places(asked);
+        let each = places.len().div_ceil(PARTS).max(LEAST);
+        let parts = places.len().div_ceil(each).max(1);
+        let of_part = |part: usize| {
+            let mut sums = vec![0; slots.count];
+            let part = part * each..((part + 1) * each).min(places.len());
+            self.timeline.reader(Asker::History).lane_times(asked, &places, part, |lane, column, kind, ns| {
+                if let Some(sum) = sums.get_mut((slots.of)(lane, column, kind)) {
+                    *sum += ns;
+                }
+            });
+            sums
+        };
+        let mut all = vec![0; slots.count];
+        in_order(ctx, parts, of_part, |_, sums| all.iter_mut().zip(sums).for_each(|(all, sum)| *all += sum))?;
+        Ok(all)
+    }
+
+    /// The threads that have a tid for themselves, in one lane.
+    fn alone(&self) -> LaneTable {
+        let mut lanes = vec![LaneTable::NONE; self.timeline.threads().len()];
         for attribute in self.table.attributes.ids() {
             if let NamedLine::Threads(ThreadLine::State, threads) = self.table.line(attribute)
                 && let [one] = self.table.threads(threads)
             {
-                alone.push(*one);
+                lanes[one.index()] = 0;
             }
         }
-        alone.sort_unstable();
-        let all = self.timeline.threads_by_id().map(|(id, _)| id);
-        ThreadsApart(all.filter(|id| alone.binary_search(id).is_err()).collect())
+        LaneTable::new(lanes)
     }
 }
 

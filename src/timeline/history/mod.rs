@@ -23,7 +23,7 @@ mod instant_tests;
 use crate::base::names::NameId;
 use std::collections::BTreeMap;
 
-pub use all_threads::ThreadActivity;
+pub use all_threads::{Slots, ThreadActivity};
 pub use attributes_of::STATES;
 pub use view::StateHistory;
 

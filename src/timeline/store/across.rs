@@ -1,13 +1,15 @@
 //! Questions about many lines at once, answered by the nodes above the leaves.
 //!
-//! In: a range of lines and a span. Out: the rows that meet it, each once, in no order; or the time in each state; or
-//! all rows, leaf by leaf. Cost: the nodes and leaves that meet the span, whatever the number of lines: a search line
-//! by line costs a descent for each. Of states the leaves inside the span are not read: their nodes have the sums.
+//! In: a range of lines and a span. Out: the rows that meet it, each once, in no order; or the time in each state, by
+//! lanes of lines and columns of time; or all rows, leaf by leaf. Cost: the nodes and leaves that meet the span,
+//! whatever the number of lines: a search line by line costs a descent for each. Of states the leaves below a node are
+//! not read where the node is inside a column and all of its lines have one lane: it has the sums.
 
 use super::leaf::StoredRow;
 use super::leaves::LeafPin;
-use super::nodes::{NodeBounds, Step, meets};
+use super::nodes::{LiftedRow, NodeBounds, Step, meets};
 use super::parts::LineStore;
+use crate::base::column_grid::ColumnGrid;
 use crate::base::time::Span;
 use std::ops::Range;
 
@@ -19,9 +21,9 @@ impl<R: StoredRow> LineStore<R> {
         let nodes = self.nodes.search(
             lines.clone(),
             span,
-            |_| false,
+            |_, _| None::<()>,
             |step| match step {
-                Step::Inside(_) => {}
+                Step::Inside(..) => {}
                 Step::Lifted(leaf, row) => {
                     leaves += 1;
                     if let Some(leaf) = self.leaves.get(leaf, &mut pin) {
@@ -65,47 +67,175 @@ impl<R: StoredRow> LineStore<R> {
         });
     }
 
-    /// The nanoseconds in each state of the rows that meet a span, inside it, of lines for which `is_wanted`; `others`
-    /// says whether there are other lines between two bounds. Returns the number of nodes and leaves that were looked
-    /// at.
-    pub fn times(
-        &self,
-        span: Span,
-        is_wanted: impl Fn(u32) -> bool,
-        others: impl Fn(&NodeBounds) -> bool,
-        times: &mut [u64],
-    ) -> (u32, u32) {
-        let (mut pin, mut leaves) = (LeafPin::default(), 0);
-        let all = 0..u32::MAX;
-        let add = |times: &mut [u64], row: &R| {
-            let inside = row.span().clip(span);
-            if let Some(time) = times.get_mut(row.state()).filter(|_| !inside.is_empty()) {
-                *time += inside.end.abs_diff(inside.start);
-            }
-        };
-        let nodes = self.nodes.search(
-            all.clone(),
-            span,
-            |bounds| !others(bounds),
+    /// Where the time is that a question asks for.
+    pub fn lane_places(&self, asked: &LaneQuestion<'_>) -> LanePlaces<'_> {
+        let mut places = LanePlaces::default();
+        let all = &mut places.all;
+        places.nodes = self.nodes.search(
+            0..u32::MAX,
+            asked.span(),
+            |bounds, times| asked.place(bounds, times),
             |step| match step {
-                Step::Inside(of) => times.iter_mut().zip(of).for_each(|(time, of)| *time += of),
-                Step::Lifted(leaf, row) if is_wanted(row.line) => {
-                    leaves += 1;
-                    if let Some(leaf) = self.leaves.get(leaf, &mut pin) {
-                        add(times, &leaf.get(row.row.into(), row.span.start));
-                    }
+                Step::Inside(place, times) => all.extend(place.map(|place| LanePlace::Node(place, times))),
+                Step::Lifted(leaf, row) if asked.lanes.of(row.line).is_some() => {
+                    all.push(LanePlace::Lifted(leaf, row));
                 }
                 Step::Lifted(..) => {}
-                Step::Leaf(leaf) => {
-                    leaves += 1;
-                    self.meeting_in_leaf(leaf, &all, span, &mut pin, &mut |line, row: R| {
-                        if is_wanted(line) {
-                            add(times, &row);
-                        }
-                    });
-                }
+                Step::Leaf(leaf) => all.push(LanePlace::Leaf(leaf)),
             },
         );
-        (nodes, leaves)
+        places
+    }
+
+    /// The time of lines in each state, by lane and column, at some of the places of a question, of which there are
+    /// [`LanePlaces::len`]: `add` gets lane, column, state and nanoseconds, several times for each of these.
+    pub fn times(
+        &self,
+        asked: &LaneQuestion<'_>,
+        places: &LanePlaces<'_>,
+        part: Range<usize>,
+        mut add: impl FnMut(usize, usize, usize, u64),
+    ) {
+        let (mut pin, span, all) = (LeafPin::default(), asked.span(), 0..u32::MAX);
+        let LaneQuestion { grid, lanes, states } = asked;
+        let of_row = |add: &mut dyn FnMut(usize, usize, usize, u64), line: u32, row: &R| {
+            let (state, own) = (row.state(), row.span());
+            if let Some(lane) = lanes.of(line).filter(|_| states.contains(state)) {
+                grid.parts(own.start.ns()..own.end.ns()).for_each(|(column, ns)| add(lane, column, state, ns));
+            }
+        };
+        for place in places.all.get(part).unwrap_or(&[]) {
+            match place {
+                LanePlace::Node((lane, column), times) => {
+                    for (state, ns) in
+                        times.iter().enumerate().filter(|(state, ns)| **ns > 0 && states.contains(*state))
+                    {
+                        add(*lane, *column, state, *ns);
+                    }
+                }
+                LanePlace::Lifted(leaf, row) => {
+                    if let Some(leaf) = self.leaves.get(*leaf, &mut pin) {
+                        of_row(&mut add, row.line, &leaf.get(row.row.into(), row.span.start));
+                    }
+                }
+                LanePlace::Leaf(leaf) => {
+                    let mut each = |line, row: R| of_row(&mut add, line, &row);
+                    self.meeting_in_leaf(*leaf, &all, span, &mut pin, &mut each);
+                }
+            }
+        }
+    }
+}
+
+/// A place of time that a question asks for.
+#[derive(Clone, Copy, Debug)]
+enum LanePlace<'s> {
+    /// A node that is taken as a whole: lane and column, and the time in each state.
+    Node((usize, usize), &'s [u64]),
+    /// A leaf, and one of its rows.
+    Lifted(u32, &'s LiftedRow),
+    /// A leaf, all of whose rows are looked at.
+    Leaf(u32),
+}
+
+/// Where the time is that a question asks for.
+#[derive(Clone, Debug, Default)]
+pub struct LanePlaces<'s> {
+    all: Vec<LanePlace<'s>>,
+    /// Nodes that were looked at.
+    nodes: u32,
+}
+
+impl LanePlaces<'_> {
+    /// Number of them.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Number of nodes and leaves that a question looks at.
+    pub fn looked(&self) -> (u32, u32) {
+        let leaves = self.all.iter().filter(|place| !matches!(place, LanePlace::Node(..))).count();
+        (self.nodes, leaves as u32)
+    }
+}
+
+/// Some states of a row, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateSet(u64);
+
+impl StateSet {
+    pub const ALL: StateSet = StateSet(u64::MAX);
+
+    /// Of numbers below 64.
+    pub fn of(states: impl IntoIterator<Item = usize>) -> StateSet {
+        StateSet(states.into_iter().fold(0, |set, state| set | 1_u64.checked_shl(state as u32).unwrap_or(0)))
+    }
+
+    fn contains(self, state: usize) -> bool {
+        self.0.checked_shr(state as u32).is_some_and(|rest| rest & 1 == 1)
+    }
+}
+
+/// The lane in which the time of each line is added up.
+#[derive(Clone, Debug, Default)]
+pub struct LaneTable {
+    /// By line; [`LaneTable::NONE`] for those whose time is not asked for.
+    lanes: Vec<u32>,
+    /// By line: the first one behind it that has another lane.
+    until: Vec<u32>,
+}
+
+impl LaneTable {
+    /// No lane.
+    pub const NONE: u32 = u32::MAX;
+
+    /// Of the lane of each line.
+    pub fn new(lanes: Vec<u32>) -> LaneTable {
+        let mut until = vec![lanes.len() as u32; lanes.len()];
+        for line in (1..lanes.len()).rev() {
+            until[line - 1] = if lanes[line - 1] == lanes[line] { until[line] } else { line as u32 };
+        }
+        LaneTable { lanes, until }
+    }
+
+    fn of(&self, line: u32) -> Option<usize> {
+        let lane = self.lanes.get(line as usize).copied()?;
+        (lane != LaneTable::NONE).then_some(lane as usize)
+    }
+
+    /// True where all lines between two, both included, have the same lane, or none.
+    fn is_one(&self, low: u32, high: u32) -> bool {
+        self.until.get(low as usize).is_some_and(|until| high < *until)
+    }
+}
+
+/// A question about the time of lines in cells: lanes of lines, and columns of time.
+#[derive(Clone, Debug)]
+pub struct LaneQuestion<'q> {
+    /// The columns of the time that is asked about.
+    pub grid: &'q ColumnGrid,
+    pub lanes: &'q LaneTable,
+    /// The states whose time is wanted.
+    pub states: StateSet,
+}
+
+impl LaneQuestion<'_> {
+    fn span(&self) -> Span {
+        self.grid.whole()
+    }
+
+    /// Where the time below a node is added as a whole: `None` where it must be looked at row by row, `Some(None)`
+    /// where nothing of it is wanted.
+    fn place(&self, bounds: &NodeBounds, times: &[u64]) -> Option<Option<(usize, usize)>> {
+        if times.iter().enumerate().all(|(state, ns)| *ns == 0 || !self.states.contains(state)) {
+            return Some(None);
+        }
+        if !self.lanes.is_one(bounds.low, bounds.high) {
+            return None;
+        }
+        let Some(lane) = self.lanes.of(bounds.low) else { return Some(None) };
+        let (first, last) = (bounds.span.start, bounds.span.last_moment());
+        let columns = self.grid.column(first.ns()).zip(self.grid.column(last.ns()));
+        columns.filter(|(first, last)| first == last).map(|(column, _)| Some((lane, column)))
     }
 }

@@ -1,13 +1,16 @@
 //! Questions about many lines compared with a scan of all rows.
 
+use super::across::{LaneQuestion, LaneTable, StateSet};
 use super::builder::LineStoreBuilder;
 use super::leaf::StoredRow;
 use super::leaf_bytes::Leaf;
 use super::nodes::meets;
 use super::parts::{LineStore, RowPlace};
+use crate::base::column_grid::ColumnGrid;
 use crate::base::statistics::Random;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::timeline::{Call, PageFault, Segment, SegmentKind, ThreadId};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 /// Rows of lines as they end, sealed some at a time. Most are short, some begin long before others of their slab.
@@ -74,18 +77,35 @@ fn check<R: StoredRow + Debug + PartialEq>(random: &mut Random, store: &LineStor
         store.meeting(lines.clone(), span, |line, row| found.push((line, row)));
         let scanned = all().filter(|(line, row)| lines.contains(line) && meets(row.span(), span)).collect();
         assert_eq!(sorted(found), sorted(scanned), "{lines:?} {span:?}");
-        let is_wanted = |line: u32| !line.is_multiple_of(3) || line < low;
-        let mut times = vec![0; R::STATES];
-        let others = |low: u32, high: u32| (low..=high).any(|line| !is_wanted(line));
-        store.times(span, is_wanted, |bounds| others(bounds.low, bounds.high), &mut times);
-        let mut summed = vec![0; R::STATES];
-        for (_, row) in all().filter(|(line, _)| is_wanted(*line)) {
-            let inside = row.span().clip(span);
-            if let Some(sum) = summed.get_mut(row.state()).filter(|_| !inside.is_empty()) {
-                *sum += inside.end.abs_diff(inside.start);
+        if R::STATES == 0 {
+            continue;
+        }
+        let lane = |line: u32| if line.is_multiple_of(3) && line >= low { LaneTable::NONE } else { line / 7 % 3 };
+        let lanes = LaneTable::new((0..rows.len() as u32).map(lane).collect());
+        let grid = ColumnGrid::of(span, 1 + random.below(7));
+        let states = [StateSet::ALL, StateSet::of([0, 5])][random.below(2)];
+        let mut times: BTreeMap<_, u64> = BTreeMap::new();
+        let asked = LaneQuestion { grid: &grid, lanes: &lanes, states };
+        let places = store.lane_places(&asked);
+        let middle = random.below(places.len() + 1);
+        for part in [0..middle, middle..places.len()] {
+            store.times(&asked, &places, part, |lane, column, state, ns| {
+                *times.entry((lane, column, state)).or_default() += ns;
+            });
+        }
+        let mut summed: BTreeMap<_, u64> = BTreeMap::new();
+        let is_wanted = |line: u32, row: &R| {
+            lane(line) != LaneTable::NONE && (states == StateSet::ALL || [0, 5].contains(&row.state()))
+        };
+        for (line, row) in all().filter(|(line, row)| is_wanted(*line, row)) {
+            for column in 0..grid.columns() {
+                let inside = row.span().clip(span).clip(grid.span(column));
+                if !inside.is_empty() {
+                    *summed.entry((lane(line) as usize, column, row.state())).or_default() += inside.len() as u64;
+                }
             }
         }
-        assert_eq!(times, summed, "{span:?}");
+        assert_eq!(times, summed, "{span:?} {grid:?}");
     }
 }
 

@@ -35,7 +35,7 @@
 //! Cost: 6 to 12 bytes a row, 7 to 10 for each part and 2 to 8 in its leaf; reading a row takes some 20 ns.
 //! ALGORITHMS.md 8.11.
 
-mod across;
+pub mod across;
 pub mod builder;
 mod columns;
 pub mod counters;

@@ -196,9 +196,9 @@ pub struct Nodes {
 
 /// What a search finds.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step<'n> {
-    /// The rows below a node are inside the span; the time in each state.
-    Inside(&'n [u64]),
+pub(super) enum Step<'n, P> {
+    /// The rows below a node are taken as a whole: where, and the time in each state.
+    Inside(P, &'n [u64]),
     /// A leaf that may have rows that meet the span.
     Leaf(u32),
     /// A lifted row that meets the span, and its leaf.
@@ -293,13 +293,13 @@ impl Nodes {
     }
 
     /// All that may meet a span in some lines; the number of nodes that were looked at. `inside` says which nodes are
-    /// taken as a whole where all their rows are inside the span.
-    pub(super) fn search<'n>(
+    /// taken as a whole, by their bounds and the time in each state.
+    pub(super) fn search<'n, P>(
         &'n self,
         lines: Range<u32>,
         span: Span,
-        mut inside: impl FnMut(&NodeBounds) -> bool,
-        mut each: impl FnMut(Step<'n>),
+        inside: impl Fn(&NodeBounds, &'n [u64]) -> Option<P>,
+        mut each: impl FnMut(Step<'n, P>),
     ) -> u32 {
         for band in &self.bands {
             for BandRow { row, leaf } in band.near(span) {
@@ -319,8 +319,9 @@ impl Nodes {
             if !bounds.may_meet(&lines, span) {
                 continue;
             }
-            if span.start <= bounds.span.start && bounds.span.end <= span.end && inside(bounds) {
-                each(Step::Inside(of.times(node, self.states)));
+            let times = of.times(node, self.states);
+            if let Some(place) = inside(bounds, times) {
+                each(Step::Inside(place, times));
             } else if level == 0 {
                 each(Step::Leaf(node as u32));
             } else {

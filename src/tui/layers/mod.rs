@@ -18,4 +18,5 @@ pub mod prompt;
 pub mod quality;
 pub mod ranks;
 pub mod tasks;
+pub mod threads;
 pub mod timeline;

@@ -14,7 +14,8 @@ use crate::tui::job::{Job, JobError, JobLane};
 use crate::tui::key::KeyPress;
 use crate::tui::overview::{LABELS, OverviewColumn, OverviewView, columns, strip_lines};
 use crate::tui::theme::StyleScope;
-use crate::tui::widget::{progress, strip};
+use crate::tui::time_window::TimeWindow;
+use crate::tui::widget::{progress, strip, time_axis};
 use crate::view::words;
 use ratatui::layout::Position;
 use std::sync::Arc;
@@ -46,13 +47,13 @@ pub fn on_overview(app: &mut App, asked: Option<Span>, result: Result<Arc<Record
     let open = app.layers_of::<OverviewView>().next();
     match (result, asked) {
         (Ok(whole), None) => {
-            if let Some(view) = open.filter(|view| view.window.is_empty()) {
+            if let Some(view) = open.filter(|view| view.time.window.is_empty()) {
                 *view = OverviewView::new(whole.span);
             }
             app.overview.whole = Some(whole);
         }
         (Ok(part), Some(span)) => {
-            if let Some(view) = open.filter(|view| view.window == span) {
+            if let Some(view) = open.filter(|view| view.time.window == span) {
                 view.detail = Some(part);
             }
         }
@@ -66,8 +67,8 @@ impl OverviewView {
     fn point_to(&mut self, x: u16, anchor: Option<Timestamp>) -> LayerResponse {
         let column = usize::from(x).checked_sub(LABELS + 1).filter(|column| *column < self.columns);
         if let Some(column) = column {
-            self.anchor = anchor;
-            self.cursor = cut(self.window, self.columns, column);
+            self.time.anchor = anchor;
+            self.time.cursor = cut(self.time.window, self.columns, column);
         }
         LayerResponse::TAKEN
     }
@@ -75,39 +76,34 @@ impl OverviewView {
     /// Do an action of its own keys.
     fn act(&mut self, action: Action, app: &App) -> LayerResponse {
         let Some(whole) = app.overview.whole.as_ref().map(|whole| whole.span) else { return LayerResponse::TAKEN };
-        let (count, before) = (self.columns, self.window);
+        let (count, before) = (self.columns, self.time.window);
+        // One lane: pages are of time.
+        let action = match action {
+            Action::PageUp => Action::PanLeft,
+            Action::PageDown => Action::PanRight,
+            other => other,
+        };
         match action {
-            Action::Left => self.step(-1, count, whole),
-            Action::Right => self.step(1, count, whole),
-            Action::PageUp | Action::PanLeft => self.step(-(count as i64 / 4), count, whole),
-            Action::PageDown | Action::PanRight => self.step(count as i64 / 4, count, whole),
-            Action::Home => self.go_to_end(false, count),
-            Action::End => self.go_to_end(true, count),
-            Action::ZoomIn => self.zoom(1, count, whole),
-            Action::ZoomOut => self.zoom(-1, count, whole),
-            Action::Zoom => {
-                let OverviewView { cursor, anchor, .. } = *self;
-                *self = OverviewView { cursor, anchor, ..OverviewView::new(whole) };
-            }
-            Action::GrowLeft | Action::GrowRight => {
-                self.anchor.get_or_insert(self.cursor);
-                self.step(if action == Action::GrowLeft { -1 } else { 1 }, count, whole);
-            }
-            Action::Clear => self.anchor = None,
             Action::MakeSlow | Action::MakeFast if app.comparison.is_none() => {
                 return LayerResponse::say("there are no groups yet");
             }
             Action::MakeSlow | Action::MakeFast => {
-                let text = words::filter(&self.filter(count, app.origin()));
+                let text = words::filter(&self.time.filter(count, app.origin()));
                 let side = if action == Action::MakeSlow { GroupSide::Slow } else { GroupSide::Fast };
                 return LayerResponse::change(move |app| filters::open_with(app, side, text, None)).closing();
             }
-            _ => {}
+            action => {
+                self.time.act(action, count, whole);
+            }
         }
-        if self.window == before || self.window == whole {
+        if self.time.window == before {
             return LayerResponse::TAKEN;
         }
-        let span = Some(self.window);
+        self.detail = None;
+        if self.time.window == whole {
+            return LayerResponse::TAKEN;
+        }
+        let span = Some(self.time.window);
         LayerResponse::change(move |app| app.begin(Job::Overview { span }))
     }
 }
@@ -117,7 +113,7 @@ impl Layer for OverviewView {
         match app.options.keys.bound(key, ActionScope::Overview) {
             None => LayerResponse::TAKEN,
             Some(Action::Close | Action::Quit | Action::Back | Action::ShowOverview) => LayerResponse::CLOSE,
-            Some(action @ (Action::Help | Action::Redraw | Action::Suspend | Action::Theme)) => {
+            Some(action @ (Action::Help | Action::Redraw | Action::Suspend | Action::Theme | Action::ShowThreads)) => {
                 LayerResponse::act(action)
             }
             Some(action) => self.act(action, app),
@@ -130,7 +126,7 @@ impl Layer for OverviewView {
 
     /// It selects from where the button went down.
     fn drag(&mut self, column: u16, _: &App) -> LayerResponse {
-        self.point_to(column, Some(self.anchor.unwrap_or(self.cursor)))
+        self.point_to(column, Some(self.time.anchor.unwrap_or(self.time.cursor)))
     }
 
     fn wheel(&mut self, lines: isize, app: &App) -> LayerResponse {
@@ -201,7 +197,7 @@ fn draw(canvas: &mut Canvas<'_>, app: &App, view: &OverviewView) {
         return;
     };
     let count = view.columns;
-    let window = if view.window.is_empty() { whole.span } else { view.window };
+    let window = if view.time.window.is_empty() { whole.span } else { view.time.window };
     let cells = view.detail.as_ref().unwrap_or(whole);
     let executions = app.model.as_deref().zip(app.comparison.as_deref());
     let drawn = columns(cells, window, count, executions);
@@ -225,9 +221,9 @@ fn draw(canvas: &mut Canvas<'_>, app: &App, view: &OverviewView) {
         strip::draw(canvas, LABELS + 1, y + 1 + line, 1, &values, most, scope);
     }
     y += 3;
-    axis(canvas, app, y, window, count);
-    mark_selection(canvas, y, view, count);
-    if let Some(column) = drawn.get(view.column(count)) {
+    let time = TimeWindow { window, ..view.time.clone() };
+    time_axis::draw(canvas, LABELS + 1, y, &time, count, app.origin());
+    if let Some(column) = drawn.get(time.column(count)) {
         let texts = details(app, view, column, cells.cpus, count);
         let wrapped = |(text, scope): &(String, StyleScope)| {
             let scope = *scope;
@@ -252,52 +248,6 @@ fn draw_measure(canvas: &mut Canvas<'_>, y: usize, lines: usize, measure: &Measu
     }
     strip::draw(canvas, LABELS + 1, y, lines, &values, most, measure.scope);
     y + lines
-}
-
-/// A line, and below it the times at both ends of the window.
-fn axis(canvas: &mut Canvas<'_>, app: &App, y: usize, window: Span, count: usize) {
-    canvas.fill(LABELS + 1, y, count, '─', StyleScope::Rule);
-    let stamp = |t: Timestamp| figure::stamp(t.since(app.origin()));
-    let x = canvas.text(LABELS + 1, y + 1, &stamp(window.start), StyleScope::Dim);
-    let end = stamp(window.end);
-    let last = LABELS + 1 + count;
-    if x + end.len() + 2 < last {
-        canvas.right(last, y + 1, &end, StyleScope::Dim);
-    }
-    let origin = window.start.since(app.origin());
-    for (column, text) in ticks(origin, window.len(), count) {
-        let at = LABELS + 1 + column;
-        canvas.text_in(at, y, 1, "┴", StyleScope::Rule);
-        if at > x + 1 && at + text.len() + 2 < last.saturating_sub(end.len()) {
-            canvas.text(at, y + 1, &text, StyleScope::Dim);
-        }
-    }
-}
-
-/// Columns between two ticks, at least.
-const BETWEEN_TICKS: usize = 16;
-
-/// Round times within a window, with their columns: the finest step of 1, 2 or 5 that leaves room for its texts.
-fn ticks(start: i64, length: i64, count: usize) -> Vec<(usize, String)> {
-    let (length, columns) = (length.max(1), count.max(1) as i128);
-    let least = i128::from(length) * BETWEEN_TICKS as i128 / columns;
-    let steps = (0..18).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_i64.pow(power)));
-    let Some(step) = steps.into_iter().find(|step| i128::from(*step) >= least) else { return Vec::new() };
-    let first = start.div_euclid(step).saturating_add(1).saturating_mul(step);
-    let times = (0..).map_while(|n| first.checked_add(step.checked_mul(n)?)).take_while(|at| at - start < length);
-    let place = |at: i64| (i128::from(at - start) * columns / i128::from(length)) as usize;
-    times.take(count).map(|at| (place(at), figure::duration(at))).collect()
-}
-
-/// The cursor and the selection on the axis.
-fn mark_selection(canvas: &mut Canvas<'_>, y: usize, view: &OverviewView, count: usize) {
-    let cursor = view.column(count);
-    if let Some(anchor) = view.anchor {
-        let at = OverviewView { cursor: anchor, ..view.clone() }.column(count);
-        let (first, last) = (at.min(cursor), at.max(cursor));
-        canvas.fill(LABELS + 1 + first, y, last + 1 - first, '═', StyleScope::Selection);
-    }
-    canvas.text_in(LABELS + 1 + cursor, y, 1, "▲", StyleScope::Selection);
 }
 
 /// The column under the cursor in words.
@@ -325,7 +275,7 @@ fn details(
         mean.on_disk,
         mean.on_network,
     );
-    let selected = view.selected(count);
+    let selected = view.time.selected(count);
     let second = match selected {
         Some(span) => {
             let (length, start) = (figure::duration(span.len()), stamp(span.start));

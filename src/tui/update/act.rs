@@ -6,7 +6,7 @@ use super::themes::next_theme;
 use super::tour;
 use crate::model::execution::ExecutionId;
 use crate::tui::actions::Action;
-use crate::tui::app::{App, JumpOrigin};
+use crate::tui::app::App;
 use crate::tui::copied;
 use crate::tui::groups::GroupSide;
 use crate::tui::layers::anomaly::PatternsPage;
@@ -16,10 +16,10 @@ use crate::tui::layers::prompt::{Prompt, PromptPurpose};
 use crate::tui::layers::quality::QualityPage;
 use crate::tui::layers::ranks::RanksPage;
 use crate::tui::layers::{
-    baseline, bookmarks, executions, files, filters, functions, kinds, overview, palette, tasks, timeline,
+    baseline, bookmarks, executions, files, filters, functions, kinds, overview, palette, tasks, threads, timeline,
 };
 use crate::tui::message::UiEffect;
-use crate::tui::pane::Pane;
+use crate::tui::pane::{JumpOrigin, Pane};
 use crate::tui::panes::tree::inverted::{self, search_tree};
 use crate::tui::panes::tree::state::Cursor;
 use crate::tui::panes::{self, anomalies, tree};
@@ -86,9 +86,11 @@ pub(super) fn act(app: &mut App, action: Action) {
         A::ShowKinds => kinds::open(app),
         A::GoToTime => executions::ask_time(app),
         A::ShowOverview => overview::open(app),
+        A::ShowThreads => threads::open(app),
         A::ShowTimeline => open_example(app),
         A::ZoomIn | A::ZoomOut | A::PanLeft | A::PanRight | A::OtherExecution => app.say(ONLY_THERE),
         A::Align | A::ShowEvents | A::Concurrent => app.say(ONLY_THERE),
+        A::Unfold | A::ShowCpus => app.say("works in the view of all threads; t opens it"),
         A::Export => files::ask_export(app),
         A::SaveDatabase => files::ask_database(app),
         A::SaveScreen => files::ask_picture(app),

@@ -17,9 +17,10 @@ mod tour;
 
 use super::actions::Action;
 use super::app::App;
-use super::job::{Busy, Job, JobLane};
+use super::job::{Busy, Job};
 use super::key::KeyPress;
 use super::layers::files::{self, FileContent};
+use super::layers::threads;
 use super::layout;
 use super::message::{UiEffect, UiMessage};
 use super::pane::Pane;
@@ -57,7 +58,10 @@ fn take(app: &mut App, message: UiMessage) {
             on_key(app, key)
         }
         UiMessage::Paste(text) => layers::ask(app, |top, _| top.paste(&text)),
-        UiMessage::Resize(columns, lines) => app.size = (columns, lines),
+        UiMessage::Resize(columns, lines) => {
+            app.size = (columns, lines);
+            threads::on_resize(app)
+        }
         UiMessage::Wheel(lines) if !app.layers.is_empty() => layers::ask(app, |top, app| top.wheel(lines, app)),
         UiMessage::Wheel(lines) => {
             let action = if lines < 0 { Action::Up } else { Action::Down };
@@ -68,12 +72,7 @@ fn take(app: &mut App, message: UiMessage) {
         UiMessage::Done(done) => results::on_done(app, done),
         UiMessage::Background(background) => themes::suit_background(app, background),
         UiMessage::Progress(lane, progress) => {
-            let now = match lane {
-                JobLane::Executions => &mut app.busy,
-                JobLane::Patterns => &mut app.patterns.busy,
-                JobLane::Overview => &mut app.overview.busy,
-            };
-            if let Some(now) = now {
+            if let Some(now) = app.busy_mut(lane) {
                 *now = Busy { what: now.what, ..progress };
             }
         }

@@ -10,10 +10,10 @@ use crate::model::Model;
 use crate::model::metric::Metric;
 use crate::model::settings::{Settings, ThresholdRule};
 use crate::tui::actions::Action;
-use crate::tui::app::{App, JumpOrigin};
+use crate::tui::app::App;
 use crate::tui::details;
 use crate::tui::job::Job;
-use crate::tui::pane::Pane;
+use crate::tui::pane::{JumpOrigin, Pane};
 
 /// The values that a setting can take by keys.
 struct Steps {

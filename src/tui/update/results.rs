@@ -12,7 +12,7 @@ use crate::tui::details;
 use crate::tui::groups::{GroupHistory, HistogramPane, TypedFilters};
 use crate::tui::job::{BaselineInput, ComparedGroups, Done};
 use crate::tui::layers::files::{self, FileContent};
-use crate::tui::layers::{filters, overview, tasks, timeline};
+use crate::tui::layers::{filters, overview, tasks, threads, timeline};
 use crate::tui::overview::OverviewState;
 use crate::tui::pane::Pane;
 use crate::tui::panes::tree::inverted::{self, search_again};
@@ -142,8 +142,13 @@ fn take_for_dialog(app: &mut App, done: Done) {
         Done::Overview(asked, result) => {
             overview::on_overview(app, asked, result);
         }
+        Done::Threads(question, result) => {
+            app.threads_busy = None;
+            threads::on_threads(app, &question, result);
+        }
         Done::Concurrent(question, result) => {
             app.busy = None;
+            threads::on_concurrent(app, &question, &result);
             timeline::on_concurrent(app, &question, result);
         }
         Done::Exported { path, outcome } => {

@@ -8,3 +8,4 @@ pub mod progress;
 pub mod spacetime;
 pub mod strip;
 pub mod table;
+pub mod time_axis;

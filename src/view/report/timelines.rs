@@ -5,12 +5,13 @@
 //! most time in it (as on the screen and in text: [`lanes`]); neighbours of one state are one rectangle with a tooltip.
 //! Cost: linear in the segments and in the pixels.
 
+use crate::base::column_grid::ColumnGrid;
 use crate::base::figure;
 use crate::base::time::Ns;
 use crate::model::Model;
 use crate::model::execution_timeline::ExecutionTimeline;
 use crate::model::wait_kind::WaitKind;
-use crate::view::lanes::{self, ColumnGrid, LaneCell};
+use crate::view::lanes::{self, LaneCell};
 use crate::view::markup::Escaped;
 use crate::view::words;
 use std::collections::BTreeSet;

@@ -4,6 +4,7 @@
 //! screens can be compared; only the terminal, the loop and the threads are missing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod lanes;
 mod ring;
 mod server;
 
@@ -35,6 +36,7 @@ use whyslow::parts::model::metric::Metric;
 use whyslow::parts::model::overview::{OverviewCell, RecordingOverview, RequestRecord};
 use whyslow::parts::model::settings::Settings;
 use whyslow::parts::model::thread::ThreadIdentity;
+use whyslow::parts::model::thread_lanes::{ThreadsAnswer, ThreadsQuestion};
 use whyslow::parts::tui::app::App;
 use whyslow::parts::tui::job::{BaselineInput, Busy, Done, Job, JobLane, TaskSummary, WriteOutcome};
 use whyslow::parts::tui::key::KeyPress;
@@ -159,6 +161,17 @@ impl Backend for MadeUp {
         };
         let on_cpu = question.cpu.map(|_| thread("telemetryd", 77, 3)).into_iter().collect();
         Ok(ConcurrentUse { on_cpu, on_disk: vec![thread("auditlogd", 91, 2)], in_futex: Vec::new() })
+    }
+
+    fn threads(&mut self, question: &ThreadsQuestion, _: &Ctx) -> anyhow::Result<ThreadsAnswer> {
+        if self.fails {
+            anyhow::bail!("ledger: a database holds executions only: run `whyslow timeline` on the original trace");
+        }
+        let recorded = server(self.executions).traces[0].span;
+        Ok(ThreadsAnswer {
+            lanes: question.lanes.as_ref().map(|request| lanes::lanes(request, recorded)),
+            moment: question.moment.map(|(number, at)| lanes::moment(number, at, recorded)),
+        })
     }
 
     fn export(&mut self, what: &Exported, _: &Ctx) -> anyhow::Result<Vec<u8>> {
@@ -375,6 +388,7 @@ impl Session {
             Job::Survey => ("survey".to_owned(), None),
             Job::Timelines { executions } => (format!("{executions:?}"), None),
             Job::Overview { span } => (format!("{span:?}"), None),
+            Job::Threads { question } => (format!("{question:?}"), None),
             Job::Concurrent { question } => (format!("{question:?}"), None),
             Job::Export { .. } | Job::Invert { .. } | Job::SetBaseline { .. } => return self.run(job),
         };

@@ -2,6 +2,7 @@
 
 use super::lines::TimelineLines;
 use super::state::{LoadedTimelines, TimelineContent, TimelineExecution, TimelineView};
+use crate::base::column_grid::ColumnGrid;
 use crate::base::figure;
 use crate::base::time::{Ns, Timestamp};
 use crate::model::execution_timeline::{ExecutionTimeline, TimelineEventKind};
@@ -11,7 +12,7 @@ use crate::tui::job::Busy;
 use crate::tui::theme::StyleScope;
 use crate::tui::widget::lanes::{LaneArrow, Lanes};
 use crate::tui::widget::progress;
-use crate::view::lanes::{ColumnGrid, cells, used};
+use crate::view::lanes::{cells, used};
 use ratatui::layout::Rect;
 use std::ops::Range;
 

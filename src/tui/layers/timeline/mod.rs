@@ -14,6 +14,7 @@ use crate::model::execution_timeline::ExecutionTimeline;
 use crate::tui::actions::{Action, ActionScope};
 use crate::tui::app::{App, EMPTY, Layer, LayerResponse};
 use crate::tui::canvas::{Canvas, width};
+use crate::tui::concurrent::ConcurrentAnswer;
 use crate::tui::job::{Job, JobError};
 use crate::tui::key::KeyPress;
 use crate::tui::layers::prompt::{Prompt, PromptPurpose};
@@ -21,7 +22,7 @@ use crate::tui::search::MatchStep;
 use crate::view::lanes::thread_name;
 use lines::TimelineLines;
 use ratatui::layout::{Position, Rect};
-use state::{ConcurrentAnswer, GroupLabel, LoadedTimelines, TimelineContent, TimelineExecution, TimelineView};
+use state::{GroupLabel, LoadedTimelines, TimelineContent, TimelineExecution, TimelineView};
 use std::sync::Arc;
 
 /// Open the timeline of an execution beside a typical fast one.
@@ -217,9 +218,14 @@ impl Layer for TimelineView {
         match app.options.keys.bound(key, ActionScope::Timeline) {
             None => LayerResponse::TAKEN,
             Some(Action::Close | Action::Quit | Action::Back | Action::ShowTimeline) => LayerResponse::CLOSE,
-            Some(action @ (Action::Help | Action::Copy | Action::Redraw | Action::Suspend | Action::Theme)) => {
-                LayerResponse::act(action)
-            }
+            Some(
+                action @ (Action::Help
+                | Action::Copy
+                | Action::Redraw
+                | Action::Suspend
+                | Action::Theme
+                | Action::ShowThreads),
+            ) => LayerResponse::act(action),
             Some(action) => self.act(action, app),
         }
     }
@@ -271,6 +277,7 @@ impl Layer for TimelineView {
                 ("p", "events"),
                 ("o", "who else"),
                 ("/", "search"),
+                ("t", "threads"),
                 ("?", "help"),
             ],
         }

@@ -6,6 +6,7 @@
 
 use super::lines::TimelineLines;
 use crate::base::clean;
+use crate::base::column_grid::ColumnGrid;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::compare::frame_text;
 use crate::compare::moments::{Divergence, align};
@@ -15,9 +16,9 @@ use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
 use crate::model::execution_timeline::{ExecutionTimeline, TimelineSegment};
 use crate::model::wait_kind::WaitKind;
-use crate::tui::job::JobError;
+use crate::tui::concurrent::ConcurrentAnswer;
 use crate::tui::search::{MatchStep, TextSearch};
-use crate::view::lanes::{ColumnGrid, thread_name};
+use crate::view::lanes::thread_name;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,14 +57,6 @@ pub enum TimelineContent {
     Failed(String),
     /// It is there.
     Loaded(Box<LoadedTimelines>),
-}
-
-/// The other threads that used the same things during a segment.
-#[derive(Clone, Debug)]
-pub struct ConcurrentAnswer {
-    pub question: ConcurrentQuestion,
-    /// The answer; `None` while a job looks for it.
-    pub answer: Option<Result<ConcurrentUse, JobError>>,
 }
 
 /// Timelines with a cursor.

@@ -3,7 +3,6 @@
 use super::state::LoadedTimelines;
 use crate::base::figure;
 use crate::model::carrier::Carrier;
-use crate::model::concurrent::{ConcurrentThread, ConcurrentUse};
 use crate::model::execution_timeline::{ExecutionTimeline, TimelineEvent, TimelineEventKind, TimelineSegment};
 use crate::model::wait_kind::WaitKind;
 use crate::tui::canvas::{width, wrap};
@@ -27,14 +26,7 @@ pub fn lines(loaded: &LoadedTimelines, columns: usize) -> Vec<StyledLine> {
         lines.extend(paragraph(StyleScope::Dim, &events(timeline, segment), columns, 2));
     }
     if let Some(concurrent) = &loaded.concurrent {
-        match &concurrent.answer {
-            None => lines.push(plain(StyleScope::Progress, "looking who else was there …")),
-            Some(Err(error)) => lines.extend(paragraph(StyleScope::Error, &error.to_string(), columns, 0)),
-            Some(Ok(used)) => {
-                let texts = others(concurrent.question.cpu, used);
-                lines.extend(texts.iter().flat_map(|text| paragraph(StyleScope::Strong, text, columns, 2)));
-            }
-        }
+        lines.extend(concurrent.lines(columns));
     }
     lines
 }
@@ -132,32 +124,6 @@ fn events(timeline: &ExecutionTimeline, segment: &TimelineSegment) -> String {
         parts.push(format!("{} later events are left out", figure::count(timeline.events_left_out)));
     }
     if parts.is_empty() { "no calls, faults or messages here".to_owned() } else { parts.join("; ") }
-}
-
-/// The other threads, a line per thing that they used.
-fn others(cpu: Option<u32>, used: &ConcurrentUse) -> Vec<String> {
-    let thread = |t: &ConcurrentThread| {
-        let name = if t.name.is_empty() { "thread" } else { &t.name };
-        format!("{name} {} {}", t.tid, figure::time(t.ns as f64))
-    };
-    let list = |title: String, threads: &[ConcurrentThread]| {
-        let names: Vec<String> = threads.iter().map(thread).collect();
-        (!names.is_empty()).then(|| format!("{title}: {}", names.join(", ")))
-    };
-    let on_cpu = cpu.and_then(|cpu| list(format!("ran on CPU {cpu} meanwhile"), &used.on_cpu));
-    let lines: Vec<String> = [
-        on_cpu,
-        list("waited for a disk meanwhile".into(), &used.on_disk),
-        list("of its process in futex calls meanwhile".into(), &used.in_futex),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    if lines.is_empty() {
-        vec!["no other thread used its CPU or a disk meanwhile, none of its process a futex".into()]
-    } else {
-        lines
-    }
 }
 
 /// The letters of the states that occur, for the last line.

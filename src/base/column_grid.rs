@@ -1,0 +1,116 @@
+//! Columns of equal length over a range of times.
+//!
+//! In: a range in nanoseconds and a number of columns. Out: where a column begins, the column of a time, the part of a
+//! range in each column. Borders are rounded down, so that columns tile the range; any two moments of 64 bits may be
+//! its ends. Cost: a division for a time, two for a column of a range.
+
+use super::time::{Ns, Span, Timestamp};
+use std::ops::Range;
+
+/// Columns over a range of times.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ColumnGrid {
+    window: Range<Ns>,
+    columns: usize,
+}
+
+impl ColumnGrid {
+    /// So many columns over a range, which is at least a nanosecond long.
+    pub fn new(window: &Range<Ns>, columns: usize) -> ColumnGrid {
+        ColumnGrid { window: window.start..window.end.max(window.start.saturating_add(1)), columns }
+    }
+
+    /// So many columns over a span.
+    pub fn of(span: Span, columns: usize) -> ColumnGrid {
+        ColumnGrid::new(&(span.start.ns()..span.end.ns()), columns)
+    }
+
+    /// Number of columns.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// The range as a span.
+    pub fn whole(&self) -> Span {
+        Span::of_ns(self.window.start, self.window.end)
+    }
+
+    fn length(&self) -> u64 {
+        self.window.end.abs_diff(self.window.start)
+    }
+
+    /// The first moment of a column; the end of the range behind the last.
+    pub fn start(&self, column: usize) -> Ns {
+        let (column, columns) = (column.min(self.columns) as u64, self.columns.max(1) as u64);
+        let after = match self.length().checked_mul(column) {
+            Some(product) => product / columns,
+            None => (u128::from(self.length()) * u128::from(column) / u128::from(columns)) as u64,
+        };
+        self.window.start.wrapping_add(after as i64)
+    }
+
+    /// The span of a column.
+    pub fn span(&self, column: usize) -> Span {
+        Span::new(Timestamp::new(self.start(column)), Timestamp::new(self.start(column + 1)))
+    }
+
+    /// The column of a time, if it is inside.
+    pub fn column(&self, at_ns: Ns) -> Option<usize> {
+        if !self.window.contains(&at_ns) || self.columns == 0 {
+            return None;
+        }
+        if self.columns == 1 {
+            return Some(0);
+        }
+        // The last column that begins no later; borders are rounded down.
+        let after = at_ns.abs_diff(self.window.start).saturating_add(1);
+        let column = match after.checked_mul(self.columns as u64) {
+            Some(product) => (product - 1) / self.length(),
+            None => ((u128::from(after) * self.columns as u128 - 1) / u128::from(self.length())) as u64,
+        };
+        Some((column as usize).min(self.columns - 1))
+    }
+
+    /// The columns that a range covers, with the nanoseconds of it in each.
+    pub fn parts(&self, range: Range<Ns>) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let (start, end) = (range.start.max(self.window.start), range.end.min(self.window.end));
+        let columns = match start < end {
+            true => self.column(start).zip(self.column(end - 1)).map_or(0..0, |(first, last)| first..last + 1),
+            false => 0..0,
+        };
+        let border = move |column: usize| self.start(column).max(start).min(end);
+        columns.map(move |column| (column, border(column + 1).abs_diff(border(column))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_tile_their_window() {
+        let windows = [
+            (0..7, 3),
+            (-5..13, 4),
+            (0..3, 10),
+            (5..5, 2),
+            (0..1_000_000_007, 77),
+            (Ns::MIN..Ns::MAX, 5),
+            (-9..1 << 62, 640),
+        ];
+        for (window, columns) in windows {
+            let grid = ColumnGrid::new(&window, columns);
+            let end = window.end.max(window.start + 1);
+            let parts = || grid.parts(window.start.saturating_sub(9)..end.saturating_add(9));
+            assert_eq!(parts().map(|(_, ns)| ns).sum::<u64>(), end.abs_diff(window.start), "{window:?} in {columns}");
+            for column in 0..columns {
+                let at = grid.start(column);
+                let first = grid.start(column + 1) > at;
+                assert!(!first || grid.column(at) == Some(column), "{window:?}: {column} at {at}");
+            }
+            assert_eq!(grid.column(end), None);
+            assert!(window.start == Ns::MIN || grid.column(window.start - 1).is_none());
+        }
+        assert_eq!(ColumnGrid::new(&(0..9), 0).parts(0..9).count(), 0);
+    }
+}
