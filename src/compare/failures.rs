@@ -29,11 +29,12 @@ pub(super) struct Comparable {
 /// The executions among `within` that may be compared.
 pub(super) fn comparable(model: &Model, within: Vec<ExecutionId>) -> Comparable {
     let duration = |id: &ExecutionId| model.executions.duration(id.index());
-    let (succeeded, failed): (Vec<ExecutionId>, Vec<ExecutionId>) =
-        within.iter().partition(|id| !has_failed(model, id.index()));
-    if failed.is_empty() || succeeded.is_empty() {
+    let failures = within.iter().filter(|id| has_failed(model, id.index())).count();
+    if failures == 0 || failures == within.len() {
         return Comparable { members: within, ..Comparable::default() };
     }
+    let (succeeded, failed): (Vec<ExecutionId>, Vec<ExecutionId>) =
+        within.iter().partition(|id| !has_failed(model, id.index()));
     if succeeded.len() < FEWEST {
         let both = vec![Filter::named(Metric::Errno, Op::NotEqual, SUCCEEDED)];
         let n = figure::plural(succeeded.len() as u64, "call");

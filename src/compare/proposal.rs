@@ -52,11 +52,10 @@ pub(super) fn by_duration(sorted: &[i64], all: bool) -> Option<Proposal> {
     for _ in 0..MOST_PEAKS {
         let part = sorted.get(from..)?;
         let most = part.len() / 3;
-        let logs: Vec<f64> = part.iter().map(|d| (*d).max(1) as f64).map(f64::ln).collect();
         if let Some(at) = largest_gap(part, most) {
             return Some(split(sorted, from, from + at, GroupsOrigin::Gap));
         }
-        match valley(part, &logs) {
+        match valley(part) {
             Some(at) if part.len() - at <= most => return Some(split(sorted, from, from + at, GroupsOrigin::Valley)),
             Some(at) if part.len() - at >= KIND => from += at,
             _ => break,
@@ -146,20 +145,21 @@ fn largest_gap(sorted: &[i64], most: usize) -> Option<usize> {
 
 /// Position of the first execution above the split with least variance within its sides (Otsu), if the two sides
 /// are far enough apart and neither is tiny.
-fn valley(sorted: &[i64], logs: &[f64]) -> Option<usize> {
+fn valley(sorted: &[i64]) -> Option<usize> {
     let n = sorted.len();
+    let log = |duration: &i64| ((*duration).max(1) as f64).ln();
     let least = BEYOND_GAP.max(n.div_ceil(200));
     // Sums around the middle value, which keeps the squares small.
-    let middle = logs[n / 2];
+    let middle = log(&sorted[n / 2]);
     let (mut all, mut all_squares) = (0.0, 0.0);
-    for x in logs.iter().map(|l| l - middle) {
+    for x in sorted.iter().map(|d| log(d) - middle) {
         all += x;
         all_squares += x * x;
     }
     let (mut low, mut low_squares) = (0.0, 0.0);
     let mut best: Option<(f64, usize, f64)> = None;
     for at in 1..n {
-        let x = logs[at - 1] - middle;
+        let x = log(&sorted[at - 1]) - middle;
         low += x;
         low_squares += x * x;
         if at < least || n - at < least || sorted[at] == sorted[at - 1] {
