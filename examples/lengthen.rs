@@ -37,7 +37,14 @@ struct StreamFile {
 fn main() -> anyhow::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [folder, output, copies] = words.as_slice() else { bail!("usage: lengthen FOLDER OUTPUT COPIES") };
-    let (folder, output, copies) = (Path::new(folder), Path::new(output), copies.parse::<u64>()?);
+    let copies = copies.parse::<u64>()?;
+    let later = lengthen(Path::new(folder), Path::new(output), copies)?;
+    println!("{copies} copies, each {} s behind the one before it at 1 GHz", later / 1_000_000_000);
+    Ok(())
+}
+
+/// Write the traces below a folder this many times, one after the other; by how many cycles each is later.
+pub fn lengthen(folder: &Path, output: &Path, copies: u64) -> anyhow::Result<u64> {
     let mut traces = Vec::new();
     find(folder, &mut traces)?;
     let mut all = Vec::new();
@@ -56,8 +63,7 @@ fn main() -> anyhow::Result<()> {
             write(stream, &to, copies, shift << 32).with_context(|| stream.path.display().to_string())?;
         }
     }
-    println!("{copies} copies, each {} s behind the one before it at 1 GHz", (shift << 32) / 1_000_000_000);
-    Ok(())
+    Ok(shift << 32)
 }
 
 /// How LTTng marks an event header that has a full time stamp.

@@ -172,6 +172,7 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
+        FREE_GUARDS.fetch_add(1, Ordering::SeqCst);
         // Before the addresses are given back: a fault of other memory must not be taken for ours.
         self.guard.start.store(FREE, Ordering::SeqCst);
     }
@@ -192,6 +193,8 @@ const FREE: usize = usize::MAX;
 
 /// The first guard of the list.
 static GUARDS: AtomicPtr<Guard> = AtomicPtr::new(null_mut());
+/// Guards that are free, or will be at once: without any none is looked for among those of thousands of files.
+static FREE_GUARDS: AtomicUsize = AtomicUsize::new(0);
 /// Held while a guard is taken or added.
 static TAKING: Mutex<()> = Mutex::new(());
 
@@ -217,7 +220,9 @@ impl Guard {
         let start = bytes.as_ptr() as usize;
         let end = start.checked_add(bytes.len())?;
         let _taking = TAKING.lock().ok()?;
-        let free = guards().find(|g| g.start.load(Ordering::SeqCst) == FREE);
+        let is_free = |guard: &&Guard| guard.start.load(Ordering::SeqCst) == FREE;
+        let free = if FREE_GUARDS.load(Ordering::SeqCst) > 0 { guards().find(is_free) } else { None };
+        let free = free.inspect(|_| _ = FREE_GUARDS.fetch_sub(1, Ordering::SeqCst));
         let guard = free.unwrap_or_else(|| {
             let next = AtomicPtr::new(GUARDS.load(Ordering::Acquire));
             let (start, end, lost) = (AtomicUsize::new(FREE), AtomicUsize::new(0), AtomicBool::new(false));
