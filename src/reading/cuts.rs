@@ -13,7 +13,7 @@ use crate::input::trace::Trace;
 /// Divisor of a chunk's size: by that part it may be larger, if it ends with the begin of a packet then.
 pub(super) const LARGER_BY: u64 = 8;
 /// Parts into which packets are cut at most, about: a chunk has at least the bytes of the open packets divided by this.
-const MOST_PARTS: u64 = 64;
+const MOST_PARTS: u64 = 16;
 /// Fractions of a byte, in bits.
 const FRACTION: u32 = 40;
 
@@ -216,8 +216,8 @@ mod tests {
         assert!((1..).zip(&at).take(20).all(|(i, t)| t.abs_diff(250 * i) <= 2), "{at:?}");
         let (last, others) = chunks(&copies, &at).split_last().map(|(last, others)| (*last, others.to_vec())).unwrap();
         assert!(last <= 1160 && others.iter().all(|bytes| (1000..=1160).contains(bytes)), "{others:?} {last}");
-        // Not into more parts than 64 each.
-        assert_eq!(cut(&copies, 1)[..3], [15, 30, 45]);
+        // Not into more parts than 16 each.
+        assert_eq!(cut(&copies, 1)[..3], [62, 124, 186]);
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
             [packet(i64::MIN, i64::MAX, 100), packet(5, 5, 1000), packet(5, 5, 0), packet(i64::MAX, i64::MAX, 9)];
         for size in [0, 1, 10, 100, 2000] {
             let at = cut(&strange, size);
-            assert!(at.is_sorted_by(|a, b| a < b) && at.len() < 90, "{size}: {at:?}");
+            assert!(at.is_sorted_by(|a, b| a < b) && at.len() < 30, "{size}: {at:?}");
             assert!(at.iter().all(|t| i64::MIN < *t && *t < i64::MAX));
         }
         assert!(cut(&[], 10).is_empty());
