@@ -217,7 +217,7 @@ fn across<'a>(timeline: &Timeline, span: Span, threads: u32) -> [Compared<'a>; 3
         let mut times = [0; SegmentKind::ALL.len()];
         let asked = LaneQuestion { grid: &ColumnGrid::of(*span, 1), lanes: &lanes, states: StateSet::ALL };
         let places = reader.lane_places(&asked);
-        reader.lane_times(&asked, &places, 0..places.len(), |_, _, kind, ns| times[kind] += ns);
+        reader.lane_times(&asked, &places, 0..places.len(), |_, _, kind, ns| times[kind] += ns.unwrap_or(0));
         times
     };
     let times = median(windows.iter().map(|of| thread_time(|| sum(of)).0).collect());

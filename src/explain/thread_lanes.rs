@@ -126,7 +126,7 @@ impl LaneSource<'_> {
         }
         let kinds = SegmentKind::ALL.into_iter().filter(|kind| is_active(*kind, timeline.is_of_ranks()));
         let active = StateSet::of(kinds.map(|kind| kind as usize));
-        let slots = Slots { count: lanes.len(), of: |lane, _, _| lane };
+        let slots = Slots { count: lanes.len(), lanes: lanes.len(), of: |lane, _, _| lane };
         let (grid, lanes) = (&ColumnGrid::of(span, 1), &LaneTable::new(lanes));
         self.history.lane_times(&LaneQuestion { grid, lanes, states: active }, &slots, ctx)
     }
@@ -210,6 +210,7 @@ impl LaneSource<'_> {
         let columns = grid.columns();
         let slots = Slots {
             count: lanes.len() * columns * KINDS,
+            lanes: lanes.len(),
             of: |lane: usize, column: usize, kind: usize| (lane * columns + column) * KINDS + kind,
         };
         let asked = LaneQuestion { grid, lanes: &LaneTable::new(table), states: StateSet::ALL };
