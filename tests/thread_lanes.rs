@@ -2,7 +2,12 @@
 
 use crate::support::ask;
 use ask::{fixture, json, run, said, whyslow};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::input::Argument;
+use whyslow::parts::model::thread_lanes::{LaneOwner, LanesRequest};
+use whyslow::parts::session::{OpenOptions, Session};
+use whyslow::parts::symbols::files::SymbolPaths;
 
 /// The output of a command that succeeds.
 fn printed(words: &[&str]) -> String {
@@ -106,4 +111,41 @@ fn wrong_questions_get_one_line() {
         "{}",
         said(&out)
     );
+}
+
+#[test]
+fn a_moment_has_functions_system_call_and_waker() {
+    let ctx = Ctx::new(2);
+    let folder = fixture("lock-contention");
+    let traces = [Argument::new(folder.clone())];
+    let mut session = Session::open(&traces, &OpenOptions::default(), &ctx).unwrap();
+    let places = SymbolPaths { folders: vec![folder.join("bin")], ..SymbolPaths::default() };
+    let recorded = session.history("timeline", &ctx).unwrap();
+    let only = vec!["ledgerd".to_owned()];
+    let span = recorded.history.window();
+    let request = LanesRequest { span, columns: 400, most: 100, only, ..LanesRequest::default() };
+    let lanes = recorded.lanes().lanes(&request, &ctx).unwrap();
+    let mut functions = BTreeSet::new();
+    let mut wakers = BTreeSet::new();
+    for lane in &lanes.lanes {
+        let LaneOwner::Thread(thread) = &lane.owner else { panic!("{:?} is no thread", lane.owner) };
+        for column in 0..lanes.grid.columns() {
+            let at = lanes.grid.span(column).start;
+            let moment = recorded.moment((thread.number, at), || session.symbol_paths(&places), &ctx).unwrap();
+            // A moment is outside of the thread's life, or in the segment that the cell counts.
+            let Some(moment) = moment else { continue };
+            assert!(moment.thread.number == thread.number && moment.span.contains(at));
+            assert!(lane.cells[column][moment.kind as usize] > 0, "{:?} at {at}", thread.names);
+            functions.extend(moment.functions.iter().map(|name| (thread.names.name.clone(), name.clone())));
+            wakers.extend(moment.waker.map(|(waker, _)| (thread.names.name.clone(), waker.names.name)));
+        }
+    }
+    let has = |all: &BTreeSet<(String, String)>, thread: &str, other: &str| {
+        all.iter().any(|(of, name)| of == thread && name.contains(other))
+    };
+    assert!(
+        has(&functions, "journal", "expensive_flush") && has(&functions, "worker", "handle_request"),
+        "{functions:?}"
+    );
+    assert!(has(&wakers, "worker", "journal"), "{wakers:?}");
 }

@@ -5,16 +5,19 @@ use super::rsht::interval::Interval;
 use super::{COLD, Row, median, random::Random, thread_time, timed};
 use std::hint::black_box;
 use std::time::Duration;
+use whyslow::parts::analysis::leaders::Leaders;
 use whyslow::parts::base::column_grid::ColumnGrid;
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::time::{Span, Timestamp};
 use whyslow::parts::event::host::HostId;
-use whyslow::parts::timeline::history::StateValue;
+use whyslow::parts::explain::thread_lanes::LaneSource;
+use whyslow::parts::model::thread_lanes::LanesRequest;
+use whyslow::parts::timeline::history::{StateHistory, StateValue};
 use whyslow::parts::timeline::questions::Asker;
 use whyslow::parts::timeline::slabs::SegmentSlab;
 use whyslow::parts::timeline::window::{LaneQuestion, LaneTable, StateSet};
 use whyslow::parts::timeline::{
-    Segment, SegmentKind, Thread, ThreadDraft, ThreadId, ThreadRows, Timeline, TimelineDraft,
+    Segment, SegmentKind, Tables, Thread, ThreadDraft, ThreadId, ThreadRows, Timeline, TimelineDraft,
 };
 
 /// Segments between two slabs for each thread.
@@ -33,7 +36,11 @@ struct Compared<'a> {
 /// Print the time of each question and its ratio to that of a reference.
 pub fn measure(all: &[Interval], threads: u32, plain: &Row) {
     let slabs = slabs(all, threads);
-    let draft = || TimelineDraft { threads: (0..threads).map(thread).collect(), ..TimelineDraft::default() };
+    let draft = || {
+        let threads = (0..threads).map(thread).collect();
+        let tables = Tables { span: plain.tree.span(), ..Tables::default() };
+        TimelineDraft { threads, tables, ..TimelineDraft::default() }
+    };
     let build = |workers: usize| {
         let ctx = Ctx::new(workers);
         let build = |_| {
@@ -63,6 +70,7 @@ pub fn measure(all: &[Interval], threads: u32, plain: &Row) {
         print(&of);
     }
     across(&timeline, span, threads).iter().for_each(print);
+    lanes(&timeline, span, threads).iter().for_each(print);
 }
 
 fn print(of: &Compared<'_>) {
@@ -77,8 +85,11 @@ fn print(of: &Compared<'_>) {
     );
 }
 
+/// A thread of a process of a hundred, which lives all the time.
 fn thread(number: u32) -> ThreadDraft {
-    let thread = Thread::new(HostId::at(0), number as i32 + 1, Span::new(Timestamp::ZERO, Timestamp::ZERO));
+    let life = Span::new(Timestamp::MIN, Timestamp::MAX);
+    let mut thread = Thread::new(HostId::at(0), number as i32 + 1, life);
+    thread.pid = number as i32 / 100 * 100 + 1;
     ThreadDraft { thread, rows: ThreadRows::default() }
 }
 
@@ -138,6 +149,38 @@ fn many<'a>(timeline: &Timeline, span: Span, threads: u32, plain: &Row) -> Compa
     Compared { question: "100 threads at 2,000 moments", with: "the plain R-SHT", time, reference: plain.many }
 }
 
+/// Forty lanes of 200 columns of all threads, by one worker: in windows, and over all of the time.
+fn lanes<'a>(timeline: &Timeline, span: Span, threads: u32) -> [Compared<'a>; 3] {
+    let history = StateHistory::new(timeline.clone(), None);
+    let leaders = Leaders::new(timeline);
+    let (source, ctx) = (LaneSource { history: &history, leaders: &leaders }, Ctx::new(1));
+    let mut random = Random::new(42);
+    let reader = timeline.reader(Asker::History);
+    let mut compared = |question: &'static str, part: i64| {
+        let long = span.len() / part;
+        let windows: Vec<Span> = (0..9)
+            .map(|_| span.start + random.between(0, span.len() - long))
+            .map(|start| Span::new(start, start + long))
+            .collect();
+        let ask = |span: &Span| {
+            let request = LanesRequest { span: *span, columns: 200, most: 40, ..LanesRequest::default() };
+            thread_time(|| black_box(source.lanes(&request, &ctx).unwrap().lanes.len())).0
+        };
+        let descend = |of: &Span| {
+            let rows = |thread| reader.segments(ThreadId::from_raw(thread)).within(*of).count();
+            thread_time(|| (0..threads).map(rows).map(black_box).sum::<usize>()).0
+        };
+        let time = median(windows.iter().map(ask).collect());
+        let reference = median(windows.iter().take(3).map(descend).collect());
+        Compared { question, with: "one descent for each thread", time, reference }
+    };
+    [
+        compared("40 lanes of 200 columns, 0.1 % of the time", 1_000),
+        compared("40 lanes of 200 columns, 1 % of the time", 100),
+        compared("40 lanes of 200 columns, all of the time", 1),
+    ]
+}
+
 /// All threads at an instant and in a window, as rows and as times in each state.
 fn across<'a>(timeline: &Timeline, span: Span, threads: u32) -> [Compared<'a>; 3] {
     let reader = timeline.reader(Asker::History);
@@ -174,7 +217,7 @@ fn across<'a>(timeline: &Timeline, span: Span, threads: u32) -> [Compared<'a>; 3
         let mut times = [0; SegmentKind::ALL.len()];
         let asked = LaneQuestion { grid: &ColumnGrid::of(*span, 1), lanes: &lanes, states: StateSet::ALL };
         let places = reader.lane_places(&asked);
-        reader.lane_times(&asked, &places, 0..places.len(), |_, _, kind, ns| times[kind] += ns);
+        reader.lane_times(&asked, &places, 0..places.len(), |_, _, kind, ns| times[kind] += ns.unwrap_or(0));
         times
     };
     let times = median(windows.iter().map(|of| thread_time(|| sum(of)).0).collect());

@@ -71,6 +71,21 @@ impl ColumnGrid {
         Some((column as usize).min(self.columns - 1))
     }
 
+    /// A range as its part in the first column that it meets, that in the last, and the columns between, which it
+    /// covers; at most two columns have none between.
+    pub fn pieces(&self, range: Range<Ns>) -> ([Option<(usize, u64)>; 2], Range<usize>) {
+        let (start, end) = (range.start.max(self.window.start), range.end.min(self.window.end));
+        let columns = if start < end { self.column(start).zip(self.column(end - 1)) } else { None };
+        match columns {
+            None => ([None, None], 0..0),
+            Some((first, last)) if first == last => ([Some((first, end.abs_diff(start))), None], 0..0),
+            Some((first, last)) => {
+                let (head, tail) = (self.start(first + 1).abs_diff(start), end.abs_diff(self.start(last)));
+                ([Some((first, head)), Some((last, tail))], first + 1..last)
+            }
+        }
+    }
+
     /// The columns that a range covers, with the nanoseconds of it in each.
     pub fn parts(&self, range: Range<Ns>) -> impl Iterator<Item = (usize, u64)> + '_ {
         let (start, end) = (range.start.max(self.window.start), range.end.min(self.window.end));
@@ -103,6 +118,13 @@ mod tests {
             let end = window.end.max(window.start + 1);
             let parts = || grid.parts(window.start.saturating_sub(9)..end.saturating_add(9));
             assert_eq!(parts().map(|(_, ns)| ns).sum::<u64>(), end.abs_diff(window.start), "{window:?} in {columns}");
+            for from in 0..columns.min(6) {
+                let range = grid.start(from)..grid.start(columns - from.min(columns)).max(grid.start(from));
+                let (ends, whole) = grid.pieces(range.clone());
+                let between: u64 = whole.map(|column| grid.start(column + 1).abs_diff(grid.start(column))).sum();
+                let sum = ends.iter().flatten().map(|(_, ns)| ns).sum::<u64>() + between;
+                assert_eq!(sum, grid.parts(range).map(|(_, ns)| ns).sum::<u64>(), "{window:?} from {from}");
+            }
             for column in 0..columns {
                 let at = grid.start(column);
                 let first = grid.start(column + 1) > at;

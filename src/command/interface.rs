@@ -166,23 +166,24 @@ struct Analyst {
 const OVERVIEW_CELLS: usize = 512;
 
 impl Analyst {
-    /// Ask the state history, which the first question builds.
-    fn ask_history<T>(
-        &mut self,
-        ctx: &Ctx,
-        ask: impl FnOnce(&RecordedHistory) -> anyhow::Result<T>,
-    ) -> anyhow::Result<T> {
-        let recorded = match &self.history {
-            Some(history) => Arc::clone(history),
-            None => Arc::clone(self.history.insert(Arc::new(self.session.history("query", ctx)?))),
-        };
-        let answer = ask(&recorded);
-        // The job that built the history has the flag that an unreadable leaf sets: this one does not see it.
-        if let Some(why) = recorded.history.failure() {
-            self.history = None;
-            return Err(why.into());
+    /// The state history, which the first question builds.
+    fn recorded(&mut self, ctx: &Ctx) -> anyhow::Result<Arc<RecordedHistory>> {
+        if let Some(history) = &self.history {
+            return Ok(Arc::clone(history));
         }
-        answer
+        Ok(Arc::clone(self.history.insert(Arc::new(self.session.history("query", ctx)?))))
+    }
+
+    /// An answer of the state history, if all leaves could be read.
+    fn whole<T>(&mut self, recorded: &RecordedHistory, answer: T) -> anyhow::Result<T> {
+        // The job that built the history has the flag that an unreadable leaf sets: this one does not see it.
+        match recorded.history.failure() {
+            Some(why) => {
+                self.history = None;
+                Err(why.into())
+            }
+            None => Ok(answer),
+        }
     }
 
     /// Before a job that reads the recording: the leaves of the history, which waits for its next question, give the
@@ -310,22 +311,23 @@ impl Backend for Analyst {
     }
 
     fn concurrent(&mut self, question: &ConcurrentQuestion, ctx: &Ctx) -> anyhow::Result<ConcurrentUse> {
-        self.ask_history(ctx, |recorded| Ok(concurrent::concurrent(&recorded.history, question, &ctx.cancel)?))
+        let recorded = self.recorded(ctx)?;
+        let found = concurrent::concurrent(&recorded.history, question, &ctx.cancel)?;
+        self.whole(&recorded, found)
     }
 
     fn overview(&mut self, span: Option<Span>, ctx: &Ctx) -> anyhow::Result<RecordingOverview> {
-        self.ask_history(ctx, |recorded| {
-            let span = span.unwrap_or(recorded.history.window());
-            Ok(recorded.overview(span, OVERVIEW_CELLS, ctx)?)
-        })
+        let recorded = self.recorded(ctx)?;
+        let found = recorded.overview(span.unwrap_or(recorded.history.window()), OVERVIEW_CELLS, ctx)?;
+        self.whole(&recorded, found)
     }
 
     fn threads(&mut self, question: &ThreadsQuestion, ctx: &Ctx) -> anyhow::Result<ThreadsAnswer> {
-        self.ask_history(ctx, |recorded| {
-            let lanes = question.lanes.as_ref().map(|request| recorded.lanes().lanes(request, ctx)).transpose()?;
-            let moment = question.moment.and_then(|(number, at)| recorded.lanes().moment(number, at));
-            Ok(ThreadsAnswer { lanes, moment })
-        })
+        let recorded = self.recorded(ctx)?;
+        let places = || self.session.symbol_paths(&self.places);
+        let moment = question.moment.map(|moment| recorded.moment(moment, places, ctx)).transpose()?.flatten();
+        let lanes = question.lanes.as_ref().map(|request| recorded.lanes().lanes(request, ctx)).transpose()?;
+        self.whole(&recorded, ThreadsAnswer { lanes, moment })
     }
 
     fn export(&mut self, what: &Exported, ctx: &Ctx) -> anyhow::Result<Vec<u8>> {

@@ -8,8 +8,11 @@
 //! in it; lanes of CPUs cost the runs of these.
 
 use crate::analysis::leaders::Leaders;
+use crate::analysis::stacks::stack_of_sample;
 use crate::base::column_grid::ColumnGrid;
 use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::names::Names;
+use crate::base::notice::Notices;
 use crate::base::parallel::in_order;
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
@@ -18,18 +21,57 @@ use crate::model::thread_lanes::{
     CellTimes, KINDS, LaneOwner, LaneThread, LanesRequest, ThreadLane, ThreadLanes, ThreadMoment, is_active,
 };
 use crate::model::wait_kind::SegmentKind;
+use crate::symbols::StackResolver;
+use crate::symbols::cache::SymbolCache;
+use crate::symbols::files::SymbolPaths;
+use crate::symbols::images::Spaces;
 use crate::timeline::history::{Slots, StateHistory};
 use crate::timeline::questions::Asker;
 use crate::timeline::window::{LaneQuestion, LaneTable, StateSet};
-use crate::timeline::{Thread, ThreadId};
+use crate::timeline::{StackSample, Thread, ThreadId, Timeline};
 use foldhash::{HashMap, HashSet};
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 /// A history, and the first threads of its processes.
 #[derive(Clone, Copy)]
 pub struct LaneSource<'h> {
     pub history: &'h StateHistory,
     pub leaders: &'h Leaders,
+}
+
+/// What names the functions of single samples: the images of processes, and the symbols of their files.
+#[derive(Debug)]
+pub struct MomentSymbols {
+    places: SymbolPaths,
+    spaces: Spaces,
+    symbols: Arc<SymbolCache>,
+}
+
+impl MomentSymbols {
+    /// Of a timeline; no file is read before it is asked for.
+    pub fn new(timeline: &Timeline, places: SymbolPaths) -> MomentSymbols {
+        let symbols = places.known.clone().unwrap_or_default();
+        let spaces = Spaces::with_code(timeline.images(), &places, &symbols);
+        MomentSymbols { places, spaces, symbols }
+    }
+
+    /// The functions of the program on the stack of a sample, outermost first.
+    fn functions(
+        &self,
+        history: &StateHistory,
+        thread: ThreadId,
+        sample: &StackSample,
+        ctx: &Ctx,
+    ) -> Result<Vec<String>, Cancelled> {
+        let timeline = history.timeline();
+        let Some(stack) = stack_of_sample(timeline, &self.spaces, thread, sample).user else { return Ok(Vec::new()) };
+        let (mut names, mut unreported) = (Names::default(), Notices::default());
+        let resolver = StackResolver::new(timeline, &self.spaces, &self.places, &self.symbols);
+        let frames = resolver.resolve(&[stack], &mut names, &mut unreported, ctx)?;
+        let known = frames.iter().flatten().filter(|frame| !frame.folded);
+        Ok(known.map(|frame| names.get(frame.name).to_owned()).collect())
+    }
 }
 
 /// The threads of a lane; all others are in the last one.
@@ -84,7 +126,7 @@ impl LaneSource<'_> {
         }
         let kinds = SegmentKind::ALL.into_iter().filter(|kind| is_active(*kind, timeline.is_of_ranks()));
         let active = StateSet::of(kinds.map(|kind| kind as usize));
-        let slots = Slots { count: lanes.len(), of: |lane, _, _| lane };
+        let slots = Slots { count: lanes.len(), lanes: lanes.len(), of: |lane, _, _| lane };
         let (grid, lanes) = (&ColumnGrid::of(span, 1), &LaneTable::new(lanes));
         self.history.lane_times(&LaneQuestion { grid, lanes, states: active }, &slots, ctx)
     }
@@ -168,6 +210,7 @@ impl LaneSource<'_> {
         let columns = grid.columns();
         let slots = Slots {
             count: lanes.len() * columns * KINDS,
+            lanes: lanes.len(),
             of: |lane: usize, column: usize, kind: usize| (lane * columns + column) * KINDS + kind,
         };
         let asked = LaneQuestion { grid, lanes: &LaneTable::new(table), states: StateSet::ALL };
@@ -222,22 +265,36 @@ impl LaneSource<'_> {
         LaneThread { number, names }
     }
 
-    /// What a thread does at a moment; `None` outside of its life.
-    pub fn moment(self, number: u32, at: Timestamp) -> Option<ThreadMoment> {
+    /// What a thread does at a moment; `None` outside of its life. Its functions where `symbols` name them.
+    pub fn moment(
+        self,
+        number: u32,
+        at: Timestamp,
+        symbols: Option<&MomentSymbols>,
+        ctx: &Ctx,
+    ) -> Result<Option<ThreadMoment>, Cancelled> {
         let timeline = self.history.timeline();
         let reader = timeline.reader(Asker::History);
         let thread = ThreadId::from_raw(number);
-        let segment = reader.segments(thread).at(at)?;
+        let Some(segment) = reader.segments(thread).at(at) else { return Ok(None) };
         let call = reader.calls(thread).last_begun(at).filter(|call| call.span.end > at);
+        // The stack with which it entered the call in which it waits is recorded before the wait.
+        let since = call.map_or(segment.span.start, |call| call.span.start.min(segment.span.start));
+        let sample = reader.samples(thread).last_begun(at).filter(|sample| sample.time >= since);
+        let functions = match (sample, symbols) {
+            (Some(sample), Some(symbols)) => symbols.functions(self.history, thread, &sample, ctx)?,
+            _ => Vec::new(),
+        };
         let text = |name| timeline.names().get(name).to_owned();
-        Some(ThreadMoment {
+        Ok(Some(ThreadMoment {
             thread: self.named(number, at),
             span: segment.span,
             kind: segment.kind,
             qualifier: segment.qualifier.map_or_else(String::new, text),
             cpu: segment.known_cpu(),
             call: call.map_or_else(String::new, |call| text(call.name)),
+            functions,
             waker: segment.waker.map(|waker| (self.named(waker.thread.raw(), waker.at), waker.at)),
-        })
+        }))
     }
 }

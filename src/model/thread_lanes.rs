@@ -148,6 +148,9 @@ pub struct ThreadMoment {
     pub cpu: Option<u32>,
     /// Its system call at the moment, or the region of a rank; empty in none.
     pub call: String,
+    /// The functions on its stack at the last sample in the segment or its system call up to the moment, outermost
+    /// first; none where there is no sample.
+    pub functions: Vec<String>,
     /// The thread that ended the wait, and when.
     pub waker: Option<(LaneThread, Timestamp)>,
 }

@@ -3,10 +3,12 @@
 use crate::analysis::leaders::Leaders;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
-use crate::base::time::Span;
+use crate::base::time::{Span, Timestamp};
 use crate::explain::overview;
-use crate::explain::thread_lanes::LaneSource;
+use crate::explain::thread_lanes::{LaneSource, MomentSymbols};
 use crate::model::overview::RecordingOverview;
+use crate::model::thread_lanes::ThreadMoment;
+use crate::symbols::files::SymbolPaths;
 use crate::timeline::Timeline;
 use crate::timeline::history::StateHistory;
 use std::sync::OnceLock;
@@ -21,6 +23,8 @@ pub struct RecordedHistory {
     requests: OnceLock<Vec<Span>>,
     /// The first threads of processes; found for the first lanes.
     leaders: OnceLock<Leaders>,
+    /// What names functions; made for the first moment that is asked about.
+    symbols: OnceLock<MomentSymbols>,
     /// Facts about the data that limit the answers.
     pub notices: Notices,
 }
@@ -33,6 +37,7 @@ impl RecordedHistory {
             beginning,
             requests: OnceLock::new(),
             leaders: OnceLock::new(),
+            symbols: OnceLock::new(),
             notices,
         }
     }
@@ -58,6 +63,23 @@ impl RecordedHistory {
     pub fn lanes(&self) -> LaneSource<'_> {
         let leaders = self.leaders.get_or_init(|| Leaders::new(self.history.timeline()));
         LaneSource { history: &self.history, leaders }
+    }
+
+    /// What a thread does at a moment; `places` says where symbols are, the first time.
+    pub fn moment(
+        &self,
+        (number, at): (u32, Timestamp),
+        places: impl FnOnce() -> anyhow::Result<SymbolPaths>,
+        ctx: &Ctx,
+    ) -> anyhow::Result<Option<ThreadMoment>> {
+        let symbols = match self.symbols.get() {
+            Some(symbols) => symbols,
+            None => {
+                let made = MomentSymbols::new(self.history.timeline(), places()?);
+                self.symbols.get_or_init(|| made)
+            }
+        };
+        Ok(self.lanes().moment(number, at, Some(symbols), ctx)?)
     }
 
     /// True where another one gives the same answers.

@@ -194,6 +194,14 @@ impl Session {
         }
     }
 
+    /// Where symbols are, with what the recordings say themselves.
+    pub fn symbol_paths(&self, places: &SymbolPaths) -> anyhow::Result<SymbolPaths> {
+        match self {
+            Session::Traces(traces) => Ok(traces.with_recorded(places)?),
+            Session::Run(_) | Session::Databases(_) => Ok(places.clone()),
+        }
+    }
+
     /// True for a history file of traces under two labels: as of two labelled traces, one group is each label's.
     pub fn has_two_labels(&self) -> bool {
         let Session::Traces(traces) = self else { return false };

@@ -41,14 +41,14 @@ impl RowReader<'_> {
         places
     }
 
-    /// The time of threads in each kind of segment at some of these places: `add` gets lane, column, kind and
-    /// nanoseconds.
+    /// The time of threads in each kind of segment at some of these places: `add` gets lane, columns, kind, and the
+    /// nanoseconds in the one column; `None`: all of the columns.
     pub fn lane_times(
         &self,
         asked: &LaneQuestion<'_>,
         places: &LanePlaces<'_>,
         part: Range<usize>,
-        add: impl FnMut(usize, usize, usize, u64),
+        add: impl FnMut(usize, Range<usize>, usize, Option<u64>),
     ) {
         self.timeline().rows.segments.times(asked, places, part, add);
     }

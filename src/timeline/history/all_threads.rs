@@ -29,6 +29,7 @@ const KINDS: usize = SegmentKind::ALL.len();
 /// Where times are added up.
 pub struct Slots<F> {
     pub count: usize,
+    pub lanes: usize,
     /// The slot of a lane, a column and a kind of segment.
     pub of: F,
 }
@@ -86,7 +87,7 @@ impl StateHistory {
         // The rows of several threads of one tid may contradict each other: they are joined, once for all columns.
         let shared: Vec<AttributeId> = self.table.attributes.ids().filter(is_shared).collect();
         ctx.progress.enter("overview", shared.len() as u64);
-        let slots = Slots { count: grid.columns() * KINDS, of: |_, column, kind| column * KINDS + kind };
+        let slots = Slots { count: grid.columns() * KINDS, lanes: 1, of: |_, column, kind| column * KINDS + kind };
         let asked = LaneQuestion { grid, lanes: &self.alone(), states: StateSet::ALL };
         let sums = self.lane_times(&asked, &slots, ctx)?;
         let mut all: Vec<Times> = sums.as_chunks().0.iter().map(|times| known(*times)).collect();
@@ -113,18 +114,38 @@ impl StateHistory {
         let places = reader.lane_places(asked);
         let each = places.len().div_ceil(PARTS).max(LEAST);
         let parts = places.len().div_ceil(each).max(1);
+        let slot = |lane, column, kind| (slots.of)(lane, column, kind);
         let of_part = |part: usize| {
-            let mut sums = vec![0; slots.count];
+            let (mut sums, mut covers) = (vec![0_u64; slots.count], vec![0_i32; slots.count]);
             let part = part * each..((part + 1) * each).min(places.len());
-            self.timeline.reader(Asker::History).lane_times(asked, &places, part, |lane, column, kind, ns| {
-                if let Some(sum) = sums.get_mut((slots.of)(lane, column, kind)) {
-                    *sum += ns;
+            let reader = self.timeline.reader(Asker::History);
+            reader.lane_times(asked, &places, part, |lane, columns, kind, ns| match ns {
+                Some(ns) => sums.get_mut(slot(lane, columns.start, kind)).into_iter().for_each(|sum| *sum += ns),
+                // One more row covers all columns from here on, until one less does.
+                None => {
+                    covers.get_mut(slot(lane, columns.start, kind)).into_iter().for_each(|rows| *rows += 1);
+                    covers.get_mut(slot(lane, columns.end, kind)).into_iter().for_each(|rows| *rows -= 1);
                 }
             });
-            sums
+            (sums, covers)
         };
-        let mut all = vec![0; slots.count];
-        in_order(ctx, parts, of_part, |_, sums| all.iter_mut().zip(sums).for_each(|(all, sum)| *all += sum))?;
+        let (mut all, mut covering) = (vec![0_u64; slots.count], vec![0_i32; slots.count]);
+        in_order(ctx, parts, of_part, |_, (sums, covers)| {
+            all.iter_mut().zip(sums).for_each(|(all, sum)| *all += sum);
+            covering.iter_mut().zip(covers).for_each(|(all, rows)| *all += rows);
+        })?;
+        // Rows cover columns only where there are three.
+        let covered = if asked.grid.columns() < 3 { 0 } else { slots.lanes };
+        for (lane, kind) in (0..covered).flat_map(|lane| (0..KINDS).map(move |kind| (lane, kind))) {
+            let mut rows = 0_i64;
+            for column in 0..asked.grid.columns() {
+                let at = slot(lane, column, kind);
+                rows += i64::from(covering.get(at).copied().unwrap_or(0));
+                if let Some(sum) = all.get_mut(at).filter(|_| rows > 0) {
+                    *sum += rows.unsigned_abs() * asked.grid.span(column).len().unsigned_abs();
+                }
+            }
+        }
         Ok(all)
     }
 

@@ -88,20 +88,27 @@ impl<R: StoredRow> LineStore<R> {
     }
 
     /// The time of lines in each state, by lane and column, at some of the places of a question, of which there are
-    /// [`LanePlaces::len`]: `add` gets lane, column, state and nanoseconds, several times for each of these.
+    /// [`LanePlaces::len`]: `add` gets lane, columns, state, and the nanoseconds in the one column, or `None` where
+    /// rows cover all of several columns; several times for each of these.
     pub fn times(
         &self,
         asked: &LaneQuestion<'_>,
         places: &LanePlaces<'_>,
         part: Range<usize>,
-        mut add: impl FnMut(usize, usize, usize, u64),
+        mut add: impl FnMut(usize, Range<usize>, usize, Option<u64>),
     ) {
         let (mut pin, span, all) = (LeafPin::default(), asked.span(), 0..u32::MAX);
         let LaneQuestion { grid, lanes, states } = asked;
-        let of_row = |add: &mut dyn FnMut(usize, usize, usize, u64), line: u32, row: &R| {
+        let of_row = |add: &mut dyn FnMut(usize, Range<usize>, usize, Option<u64>), line: u32, row: &R| {
             let (state, own) = (row.state(), row.span());
             if let Some(lane) = lanes.of(line).filter(|_| states.contains(state)) {
-                grid.parts(own.start.ns()..own.end.ns()).for_each(|(column, ns)| add(lane, column, state, ns));
+                let (ends, whole) = grid.pieces(own.start.ns()..own.end.ns());
+                for (column, ns) in ends.into_iter().flatten() {
+                    add(lane, column..column + 1, state, Some(ns));
+                }
+                if !whole.is_empty() {
+                    add(lane, whole, state, None);
+                }
             }
         };
         for place in places.all.get(part).unwrap_or(&[]) {
@@ -110,7 +117,7 @@ impl<R: StoredRow> LineStore<R> {
                     for (state, ns) in
                         times.iter().enumerate().filter(|(state, ns)| **ns > 0 && states.contains(*state))
                     {
-                        add(*lane, *column, state, *ns);
+                        add(*lane, *column..*column + 1, state, Some(*ns));
                     }
                 }
                 LanePlace::Lifted(leaf, row) => {

@@ -89,8 +89,11 @@ fn check<R: StoredRow + Debug + PartialEq>(random: &mut Random, store: &LineStor
         let places = store.lane_places(&asked);
         let middle = random.below(places.len() + 1);
         for part in [0..middle, middle..places.len()] {
-            store.times(&asked, &places, part, |lane, column, state, ns| {
-                *times.entry((lane, column, state)).or_default() += ns;
+            store.times(&asked, &places, part, |lane, columns, state, ns| {
+                for column in columns {
+                    let ns = ns.unwrap_or(grid.span(column).len() as u64);
+                    *times.entry((lane, column, state)).or_default() += ns;
+                }
             });
         }
         let mut summed: BTreeMap<_, u64> = BTreeMap::new();

@@ -21,6 +21,9 @@ use std::collections::BTreeSet;
 /// The mark of a cell that shows a wait in which its threads were active for a part of the time.
 pub const PART: char = '+';
 
+/// Functions named of a stack, at most.
+const FUNCTIONS: usize = 3;
+
 /// What [`PART`] means.
 pub const PART_MEANS: &str = "active for less than half of the time";
 
@@ -116,8 +119,14 @@ pub fn moment(moment: &ThreadMoment, origin: Timestamp, of_ranks: bool) -> Strin
     if let Some(cpu) = moment.cpu.filter(|_| moment.kind.has_cpu()) {
         text.push_str(&format!(" on CPU {cpu}"));
     }
-    if !moment.call.is_empty() {
-        text.push_str(&format!(" in {}", clean::text(&moment.call)));
+    // The innermost functions say most.
+    let inner = moment.functions.iter().skip(moment.functions.len().saturating_sub(FUNCTIONS));
+    let place: Vec<String> = inner
+        .chain([&moment.call].into_iter().filter(|call| !call.is_empty()))
+        .map(|name| clean::owned(name))
+        .collect();
+    if !place.is_empty() {
+        text.push_str(&format!(" in {}", place.join(" › ")));
     }
     let length = figure::duration(moment.span.len());
     text.push_str(&format!(", {length} from {} on", stamp(moment.span.start)));

@@ -79,6 +79,7 @@ pub fn moment(number: u32, at: Timestamp, recorded: Span) -> ThreadMoment {
         qualifier: String::new(),
         cpu: (!is_wait).then_some(1),
         call: if is_wait { "futex".into() } else { String::new() },
+        functions: vec!["worker_main".into(), "append_entry".into()],
         waker: is_wait.then(|| (thread((number + 1) % THREADS), span.end)),
     }
 }

@@ -7,6 +7,7 @@ use super::state::{ThreadsView, label_columns};
 use crate::base::figure;
 use crate::base::time::{Span, Timestamp};
 use crate::model::thread_lanes::{LaneOwner, ThreadLane, ThreadLanes};
+use crate::model::wait_kind::SegmentKind;
 use crate::tui::app::App;
 use crate::tui::canvas::{Canvas, clip_name, wrap};
 use crate::tui::overview::begun;
@@ -15,7 +16,7 @@ use crate::tui::time_window::TimeWindow;
 use crate::tui::widget::lanes::scope;
 use crate::tui::widget::page::{StyledLine, paragraph};
 use crate::tui::widget::{progress, strip, time_axis};
-use crate::view::thread_lanes::{lane_label, moment, shown_states, state_name};
+use crate::view::thread_lanes::{lane_label, moment, state_name};
 
 /// Draw it over the whole screen but for the footer.
 pub fn draw(canvas: &mut Canvas<'_>, app: &App, view: &ThreadsView) {
@@ -114,7 +115,7 @@ pub fn details(app: &App, view: &ThreadsView, columns: usize, most: usize) -> Ve
             let (length, start) = (figure::duration(span.len()), figure::stamp(span.start.since(origin(app, lanes))));
             format!("selected: {length} from {start}; s or f: the executions that begin there as a group")
         }
-        None => legend(lanes),
+        None => legend(&view.states, lanes.of_ranks),
     };
     let hints = paragraph(StyleScope::Dim, &hint, columns, 2);
     lines.truncate(most.saturating_sub(1));
@@ -123,9 +124,7 @@ pub fn details(app: &App, view: &ThreadsView, columns: usize, most: usize) -> Ve
     lines
 }
 
-fn legend(lanes: &ThreadLanes) -> String {
-    let of_ranks = lanes.of_ranks;
-    let (kinds, _) = shown_states(lanes);
+fn legend(kinds: &[SegmentKind], of_ranks: bool) -> String {
     let states: Vec<String> =
         kinds.iter().map(|kind| format!("{} {}", kind.wait_kind().row().letter, state_name(*kind, of_ranks))).collect();
     format!("{}; height: part of the time in activity", states.join(", "))

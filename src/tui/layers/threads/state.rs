@@ -8,9 +8,11 @@ use crate::model::concurrent::ConcurrentQuestion;
 use crate::model::thread_lanes::{
     LaneOwner, LanesRequest, MOST_CELLS, ThreadLane, ThreadLanes, ThreadMoment, ThreadsAnswer, ThreadsQuestion,
 };
+use crate::model::wait_kind::SegmentKind;
 use crate::tui::concurrent::ConcurrentAnswer;
 use crate::tui::time_window::TimeWindow;
 use crate::tui::widget::page::StyledLine;
+use crate::view::thread_lanes::shown_states;
 use std::sync::Arc;
 
 /// Lanes that are asked for, at most.
@@ -25,6 +27,8 @@ pub struct ThreadsView {
     pub time: TimeWindow,
     /// The lanes that are drawn.
     pub lanes: Option<Arc<ThreadLanes>>,
+    /// The states that they show.
+    pub states: Vec<SegmentKind>,
     /// Why there are none, or no new ones.
     pub failure: Option<String>,
     /// The lane under the cursor.
@@ -149,6 +153,7 @@ impl ThreadsView {
         let found = lanes.lanes.iter().position(is_here).filter(|_| !is_first);
         self.row = found.unwrap_or(self.row).min(lanes.lanes.len().saturating_sub(1));
         self.goes_to = None;
+        self.states = shown_states(&lanes).0;
         self.lanes = Some(Arc::new(lanes));
     }
 
