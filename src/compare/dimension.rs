@@ -292,26 +292,24 @@ fn tenths(values: &ColumnValues) -> ColumnValues {
 }
 
 /// By execution of the model: the mean of the others with its class.
-pub(super) fn expected(groups: &GroupPair<'_>, classes: &ColumnValues, value: impl Fn(usize) -> f64) -> Vec<f64> {
+pub(super) fn expected(classes: &ColumnValues, value: impl Fn(usize) -> f64) -> impl Fn(usize) -> f64 {
     let mut sums: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
     for (i, class) in classes.iter().enumerate() {
         let sum = sums.entry(class).or_default();
         *sum = (sum.0 + 1.0, sum.1 + value(i));
     }
     let all = sums.values().fold((0.0, 0.0), |a, s| (a.0 + s.0, a.1 + s.1));
-    let expected = |i: usize| {
+    move |i: usize| {
         let (n, sum) = sums.get(&classes.at(i)).copied().unwrap_or_default();
         if n > 1.0 { (sum - value(i)) / (n - 1.0) } else { all.1 / all.0.max(1.0) }
-    };
-    (0..groups.model.executions.len().min(classes.len())).map(expected).collect()
+    }
 }
 
 /// Part of the groups' difference in `value` that remains when each execution is replaced by the mean of the other
 /// executions of its class.
 pub(super) fn explained(groups: &GroupPair<'_>, classes: &ColumnValues, value: impl Fn(usize) -> f64) -> f64 {
-    let expected = expected(groups, classes, &value);
     let whole = extra(groups, &value);
-    let remains = extra(groups, |i| expected.get(i).copied().unwrap_or(0.0));
+    let remains = extra(groups, expected(classes, &value));
     if whole == 0.0 { 0.0 } else { remains / whole }
 }
 

@@ -42,7 +42,8 @@ pub(super) struct CauseTimes<'a> {
 #[derive(Debug, Default)]
 struct TimesInCause {
     all: ColumnValues,
-    known: ColumnValues,
+    /// Of them those of unknown stacks, which most recordings have none of.
+    unknown: ColumnValues,
 }
 
 /// Which part of the time in a cause.
@@ -65,8 +66,8 @@ impl<'a> CauseTimes<'a> {
 
     fn time_in(&self, stacks: Stacks, execution: usize) -> f64 {
         let times = self.times.get_or_init(|| self.read());
-        let times = if stacks == Stacks::All { &times.all } else { &times.known };
-        times.get(execution).unwrap_or(0) as f64
+        let [all, unknown] = [&times.all, &times.unknown].map(|times| times.get(execution).unwrap_or(0));
+        (if stacks == Stacks::All { all } else { all - unknown }) as f64
     }
 
     fn read(&self) -> TimesInCause {
@@ -78,15 +79,15 @@ impl<'a> CauseTimes<'a> {
         }
         let mut times = TimesInCause::default();
         for execution in 0..self.model.executions.len() {
-            let (mut all, mut known) = (0_i64, 0_i64);
+            let (mut all, mut unknown) = (0_i64, 0_i64);
             for ContextTime { context, ns } in self.model.executions.own.row(execution) {
                 let Some(stacks) = counts.get(context.index()).copied().flatten() else { continue };
                 let ns = i64::try_from(ns).unwrap_or(i64::MAX);
                 all = all.saturating_add(ns);
-                known = if stacks == Stacks::Known { known.saturating_add(ns) } else { known };
+                unknown = if stacks == Stacks::All { unknown.saturating_add(ns) } else { unknown };
             }
             times.all.push(all);
-            times.known.push(known);
+            times.unknown.push(unknown);
         }
         times
     }

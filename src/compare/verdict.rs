@@ -166,14 +166,14 @@ fn chosen(model: &Model, choice: &TaskChoice) -> String {
 /// windows of time if the groups are windows.
 fn is_no_chance(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
     let executions = &e.groups.model.executions;
-    let expected = expected(e.groups, &d.classes, |i| executions.duration(i) as f64);
-    let list: Vec<u64> = e.groups.members().map(|(_, x)| expected[x.index()].max(0.0) as u64).collect();
+    let expected = expected(&d.classes, |i| executions.duration(i) as f64);
+    let list: Vec<u64> = e.groups.members().map(|(_, x)| expected(x.index()).max(0.0) as u64).collect();
     let slow = e.slow.members.len();
     let mean = |part: &[u64]| part.iter().map(|v| *v as f64).sum::<f64>() / part.len().max(1) as f64;
     let observed = mean(&list[..slow]) - mean(&list[slow..]);
     !e.splits.reach(std::slice::from_ref(&list), observed)
         && !is_reached_in_time(e, d, observed)
-        && !windows::differ_elsewhere(e.groups, (e.slow, e.fast), |i| expected[i], observed)
+        && !windows::differ_elsewhere(e.groups, (e.slow, e.fast), expected, observed)
 }
 
 /// True if the dimension too often explains as much after its values were moved in time.
@@ -181,16 +181,15 @@ fn is_reached_in_time(e: &Evidence<'_>, d: &SeparatingDimension, observed: f64) 
     let executions = &e.groups.model.executions;
     let mut sides = vec![None; executions.len()];
     e.groups.members().for_each(|(side, x)| sides[x.index()] = Some(side == GroupSide::Slow));
-    let mut order: Vec<usize> = (0..executions.len()).collect();
-    order.sort_by_key(|i| (executions.start.get(*i), *i));
     let mut numbers = std::collections::BTreeMap::new();
     let mut number = |class: i64| {
         let next = numbers.len() as u32;
         *numbers.entry(class).or_insert(next)
     };
-    let classes: Vec<u32> = order.iter().map(|i| number(d.classes.at(*i))).collect();
-    let timed = |i: &usize| TimedExecution { ns: executions.duration(*i).max(0) as u64, is_slow: sides[*i] };
-    let timed: Vec<TimedExecution> = order.iter().map(timed).collect();
+    let classes: Vec<u32> = d.classes.iter().map(&mut number).collect();
+    let timed = |(ns, is_slow): (i64, Option<bool>)| TimedExecution { ns: ns.max(0) as u64, is_slow };
+    // They are in the order of their starts.
+    let timed: Vec<TimedExecution> = executions.duration.iter().zip(sides).map(timed).collect();
     is_shifted_as_far(&classes, &timed, observed)
 }
 
