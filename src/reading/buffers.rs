@@ -62,7 +62,7 @@ impl BoundTraces {
     ) -> (EngineOptions, u64) {
         let Some(budget) = &ctx.budget else { return (*options, 0) };
         let workers = ctx.threads as u64;
-        let share = budget.for_buffers(ctx.threads) / (workers * (BUFFERS + WAITING * rows));
+        let mut share = budget.for_buffers(ctx.threads) / (workers * (BUFFERS + WAITING * rows));
         let packets = traces.iter().flat_map(|trace| trace.streams()).flat_map(|stream| &stream.packets);
         let whole: u64 = packets.map(|packet| packet.bytes).sum();
         let largest = balanced(whole, u64::MAX, ctx.threads);
@@ -73,6 +73,8 @@ impl BoundTraces {
                 self.times = PacketTimes::of_crowded(self, traces, within(density, share), ctx);
                 if self.times.events > 0 {
                     density = EventDensity::of(self.times.events, self.times.bytes);
+                    // The parts of a packet say when its events are, but not to the event.
+                    share = share / (LARGER_BY + 1) * LARGER_BY;
                 }
                 ChunkTarget::Within(within(density, share))
             }
@@ -91,7 +93,6 @@ impl BoundTraces {
             density.decoded(chunks.take(buffers as usize).sum())
         };
         let bytes = held(2, BUFFERS * workers).saturating_add(held(1, WAITING * workers).saturating_mul(rows));
-        // Where packets were measured, their parts say when their events are, but not to the event.
         let unsure = if self.times.events > 0 { bytes / LARGER_BY } else { 0 };
         (EngineOptions { chunks, ..*options }, bytes.saturating_add(unsure))
     }
