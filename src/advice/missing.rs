@@ -111,9 +111,10 @@ impl Recorded {
             extent: MissingExtent::Part,
             lacks: vec![FRAMELESS.option.to_owned()],
             without: FRAMELESS.without,
-            command: match self.has_counters() {
-                true => format!("{RECORD_ALL} --call-graph dwarf"),
-                false => command.replace("call-graph=fp", "call-graph=dwarf"),
+            command: if self.has_counters() {
+                format!("{RECORD_ALL} --call-graph dwarf")
+            } else {
+                command.replace("call-graph=fp", "call-graph=dwarf")
             },
             way: RecordingWay::Machine,
         });

@@ -89,10 +89,8 @@ impl ColumnGrid {
     /// The columns that a range covers, with the nanoseconds of it in each.
     pub fn parts(&self, range: Range<Ns>) -> impl Iterator<Item = (usize, u64)> + '_ {
         let (start, end) = (range.start.max(self.window.start), range.end.min(self.window.end));
-        let columns = match start < end {
-            true => self.column(start).zip(self.column(end - 1)).map_or(0..0, |(first, last)| first..last + 1),
-            false => 0..0,
-        };
+        let ends = if start < end { self.column(start).zip(self.column(end - 1)) } else { None };
+        let columns = ends.map_or(0..0, |(first, last)| first..last + 1);
         let border = move |column: usize| self.start(column).max(start).min(end);
         columns.map(move |column| (column, border(column + 1).abs_diff(border(column))))
     }

@@ -193,7 +193,8 @@ const FREE: usize = usize::MAX;
 
 /// The first guard of the list.
 static GUARDS: AtomicPtr<Guard> = AtomicPtr::new(null_mut());
-/// Guards that are free, or will be at once: without any none is looked for among those of thousands of files.
+/// Number of guards that are free, or are about to be. While it is zero the list is not searched, which may have a
+/// guard for each of thousands of files.
 static FREE_GUARDS: AtomicUsize = AtomicUsize::new(0);
 /// Held while a guard is taken or added.
 static TAKING: Mutex<()> = Mutex::new(());

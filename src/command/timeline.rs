@@ -73,8 +73,8 @@ impl TimelineOptions {
             return Err(UsageError("--from: no time before --to is left; write the earlier time as --from".to_owned()));
         }
         if span.clip(window).is_empty() {
-            let first = figure::duration(window.len());
-            return Err(UsageError(format!("--from, --to: nothing was recorded then; the recording has {first}")));
+            let length = figure::duration(window.len());
+            return Err(UsageError(format!("--from, --to: nothing was recorded then; the recording has {length}")));
         }
         Ok(span)
     }
@@ -121,9 +121,10 @@ impl Question for TimelineOptions {
         let lanes = console.with_progress(|ctx| Ok(recorded.lanes().lanes(&request, ctx)?))?;
         console.stage("lanes");
         if lanes.lanes.is_empty() {
-            anyhow::bail!(match self.only.is_empty() {
-                true => "no thread is known in this time: `whyslow info` says what was recorded",
-                false => "no thread has these words in this time; --only takes a tid, a pid, or a part of a name",
+            anyhow::bail!(if self.only.is_empty() {
+                "no thread is known in this time: `whyslow info` says what was recorded"
+            } else {
+                "no thread has these words in this time; --only takes a tid, a pid, or a part of a name"
             });
         }
         match &self.output {

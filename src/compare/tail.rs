@@ -42,7 +42,7 @@ pub(super) struct CauseTimes<'a> {
 #[derive(Debug, Default)]
 struct TimesInCause {
     all: ColumnValues,
-    /// Of them those of unknown stacks, which most recordings have none of.
+    /// The part of these times in unknown stacks: none in most recordings.
     unknown: ColumnValues,
 }
 

@@ -93,7 +93,6 @@ impl Assembly<'_> {
             cpu: begin.cpu,
             unsure: lossy || unresolved > 0,
             own,
-            values: Vec::new(),
         });
     }
 

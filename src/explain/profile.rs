@@ -375,7 +375,6 @@ fn fill(
             cpu: u16::MAX,
             unsure: false,
             own: vec![ContextTime { context, ns: amount }],
-            values: Vec::new(),
         });
     }
     model.executions.own.shrink();

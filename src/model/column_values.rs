@@ -97,7 +97,7 @@ impl Block {
         }
     }
 
-    /// Of a place that it has.
+    /// The value at a place that the block has.
     #[inline]
     fn value(&self, at: usize) -> i64 {
         match &self.kept {
@@ -211,14 +211,14 @@ impl IntoIterator for ColumnValues {
 
 /// A value that a column keeps as a number.
 pub trait Stored: Copy {
-    /// The number.
+    /// The value as a number.
     fn number(self) -> i64;
-    /// Of a number that [`Stored::number`] gave.
-    fn of(number: i64) -> Self;
+    /// The value that [`Stored::number`] made this number of.
+    fn from_number(number: i64) -> Self;
 }
 
 macro_rules! stored {
-    ($($stored:ty: $value:ident => $number:expr, $of:expr;)+) => {$(
+    ($($stored:ty: $value:ident => $number:expr, $from:expr;)+) => {$(
         impl Stored for $stored {
             #[inline]
             fn number(self) -> i64 {
@@ -227,8 +227,8 @@ macro_rules! stored {
             }
 
             #[inline]
-            fn of($value: i64) -> Self {
-                $of
+            fn from_number($value: i64) -> Self {
+                $from
             }
         }
     )+};
@@ -247,40 +247,40 @@ stored! {
 #[derive(Clone, Debug, PartialEq, Eq, GetSize)]
 pub struct PropertyValues<T> {
     numbers: ColumnValues,
-    of: PhantomData<T>,
+    value: PhantomData<T>,
 }
 
 impl<T> Default for PropertyValues<T> {
     fn default() -> Self {
-        PropertyValues { numbers: ColumnValues::default(), of: PhantomData }
+        PropertyValues { numbers: ColumnValues::default(), value: PhantomData }
     }
 }
 
 impl<T: Stored> PropertyValues<T> {
-    /// Add the next execution's.
+    /// Add the value of the next execution.
     pub fn push(&mut self, value: T) {
         self.numbers.push(value.number());
     }
 
-    /// That of an execution.
+    /// The value of an execution.
     #[inline]
     pub fn get(&self, at: usize) -> Option<T> {
-        self.numbers.get(at).map(T::of)
+        self.numbers.get(at).map(T::from_number)
     }
 
-    /// That of an execution which is there.
+    /// The value of an execution which is there.
     ///
     /// # Panics
     ///
     /// If there is no such execution.
     #[inline]
     pub fn at(&self, at: usize) -> T {
-        T::of(self.numbers.at(at))
+        T::from_number(self.numbers.at(at))
     }
 
-    /// All in order.
+    /// All values in order.
     pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
-        self.numbers.iter().map(T::of)
+        self.numbers.iter().map(T::from_number)
     }
 
     pub fn len(&self) -> usize {
@@ -297,15 +297,15 @@ impl<T: Stored> IntoIterator for PropertyValues<T> {
     type Item = T;
     type IntoIter = std::iter::Map<<ColumnValues as IntoIterator>::IntoIter, fn(i64) -> T>;
 
-    /// All in order; memory is given back block by block.
+    /// All values in order; memory is given back block by block.
     fn into_iter(self) -> Self::IntoIter {
-        self.numbers.into_iter().map(T::of)
+        self.numbers.into_iter().map(T::from_number)
     }
 }
 
 impl<T: Stored> FromIterator<T> for PropertyValues<T> {
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
-        PropertyValues { numbers: values.into_iter().map(T::number).collect(), of: PhantomData }
+        PropertyValues { numbers: values.into_iter().map(T::number).collect(), value: PhantomData }
     }
 }
 

@@ -175,7 +175,7 @@ impl<'a> InclusiveTimes<'a> {
     }
 }
 
-/// One execution, with all that is known of it.
+/// One execution, but for its metrics.
 #[derive(Clone, Debug)]
 pub struct ExecutionRow {
     pub span: Span,
@@ -185,8 +185,6 @@ pub struct ExecutionRow {
     pub cpu: u16,
     pub unsure: bool,
     pub own: Vec<ContextTime>,
-    /// By column.
-    pub values: Vec<i64>,
 }
 
 /// All executions of one task, ordered by start and end.
@@ -250,9 +248,9 @@ impl Executions {
         met.filter(move |segment| instant < segment.span.end).map(|segment| ExecutionId::from_raw(segment.item))
     }
 
-    /// Add the next execution, but for its values.
+    /// Add the next execution.
     pub fn push(&mut self, row: ExecutionRow) {
-        let ExecutionRow { span, who, trace, cpu, unsure, own, values: _ } = row;
+        let ExecutionRow { span, who, trace, cpu, unsure, own } = row;
         self.start.push(span.start);
         self.duration.push(span.len());
         self.who.push(who);
@@ -262,8 +260,8 @@ impl Executions {
         self.own.push(own);
     }
 
-    /// All in order. Memory is given back as they are taken.
-    pub fn into_rows(self) -> impl Iterator<Item = ExecutionRow> {
+    /// All executions in order, each with its values by column. Memory is given back as they are taken.
+    pub fn into_rows(self) -> impl Iterator<Item = (ExecutionRow, Vec<i64>)> {
         let Executions { start, duration, who, trace, cpu, unsure, columns, own, segments: _ } = self;
         let mut columns: Vec<_> = columns.into_iter().map(|column| column.values.into_iter()).collect();
         let cpu = cpu.into_iter().chain(std::iter::repeat(u16::MAX));
@@ -273,7 +271,7 @@ impl Executions {
             move |(((start, duration), (((who, trace), cpu), unsure)), own)| {
                 let values = columns.iter_mut().map(|values| values.next().unwrap_or(ABSENT)).collect();
                 let span = Span::new(start, start + duration);
-                ExecutionRow { span, who, trace, cpu, unsure, own, values }
+                (ExecutionRow { span, who, trace, cpu, unsure, own }, values)
             },
         )
     }

@@ -44,7 +44,7 @@ struct Rest<I> {
     /// Numbered.
     rows: I,
     /// The first of them, before `rows`.
-    first: Option<(usize, ExecutionRow)>,
+    first: Option<(usize, (ExecutionRow, Vec<i64>))>,
 }
 
 /// Join models of the same task. Without any there is an empty one.
@@ -164,7 +164,7 @@ fn executions(parts: Vec<(Part, Executions)>, whole: &mut Model, ctx: &Ctx) -> R
         let places = all.columns.iter().map(place).collect();
         let mut rows = executions.into_rows().enumerate();
         let first = rows.next();
-        next.extend(first.as_ref().map(|(_, row)| Reverse((row.span, rests.len()))));
+        next.extend(first.as_ref().map(|(_, (row, _))| Reverse((row.span, rests.len()))));
         rests.push(Rest { part, places, rows, first });
     }
     while let Some(Reverse((_, at))) = next.pop() {
@@ -172,9 +172,9 @@ fn executions(parts: Vec<(Part, Executions)>, whole: &mut Model, ctx: &Ctx) -> R
             ctx.cancel.check()?;
         }
         let Rest { part, places, rows, first } = &mut rests[at];
-        let Some((number, row)) = std::mem::replace(first, rows.next()) else { continue };
-        next.extend(first.as_ref().map(|(_, row)| Reverse((row.span, at))));
-        let ExecutionRow { span, who, trace, cpu, unsure, mut own, values } = row;
+        let Some((number, (row, values))) = std::mem::replace(first, rows.next()) else { continue };
+        next.extend(first.as_ref().map(|(_, (row, _))| Reverse((row.span, at))));
+        let ExecutionRow { span, who, trace, cpu, unsure, mut own } = row;
         for (Column { metric, values: column }, place) in all.columns.iter_mut().zip(places) {
             let value = place.and_then(|place| values.get(place).copied()).unwrap_or(ABSENT);
             column.push(match metric {
@@ -194,7 +194,6 @@ fn executions(parts: Vec<(Part, Executions)>, whole: &mut Model, ctx: &Ctx) -> R
             cpu,
             unsure,
             own,
-            values: Vec::new(),
         });
     }
     all.own.shrink();

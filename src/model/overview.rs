@@ -1,5 +1,6 @@
 //! A whole recording, or a part of it, in cells of equal length: how busy CPUs, run queues, disks and network were.
 
+use crate::base::column_grid::ColumnGrid;
 use crate::base::time::{Span, Timestamp};
 
 /// A cell: the time of all threads in some states during it.
@@ -59,7 +60,7 @@ pub struct OverviewMean {
 impl RecordingOverview {
     /// The span of a cell.
     pub fn cell_span(&self, at: usize) -> Span {
-        Span::new(cut(self.span, self.cells.len(), at), cut(self.span, self.cells.len(), at + 1))
+        ColumnGrid::of(self.span, self.cells.len()).span(at)
     }
 
     /// The averages over a span: those of the cells that meet it, by the part of each inside.
@@ -102,12 +103,6 @@ impl RecordingOverview {
     pub fn is_lossy(&self, span: Span) -> bool {
         self.lossy.iter().any(|lost| lost.start < span.end && span.start < lost.end)
     }
-}
-
-/// The border before cell `at` of a span in this many cells.
-pub fn cut(span: Span, cells: usize, at: usize) -> Timestamp {
-    let part = i128::from(span.len()) * at.min(cells) as i128 / cells.max(1) as i128;
-    span.start.saturating_add(part as i64)
 }
 
 #[cfg(test)]

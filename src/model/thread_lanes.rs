@@ -99,9 +99,10 @@ pub struct ShownCell {
 /// True for time in which a thread uses a machine or asks for it: on a CPU, ready for one, waiting for a disk; of a
 /// rank, computing or transferring.
 pub fn is_active(kind: SegmentKind, of_ranks: bool) -> bool {
-    match of_ranks {
-        true => matches!(kind, SegmentKind::Running | SegmentKind::Network),
-        false => kind.has_cpu() || kind == SegmentKind::Disk,
+    if of_ranks {
+        matches!(kind, SegmentKind::Running | SegmentKind::Network)
+    } else {
+        kind.has_cpu() || kind == SegmentKind::Disk
     }
 }
 

@@ -29,6 +29,9 @@ use std::sync::Arc;
 const BUFFERS: u64 = 3;
 /// Of them, merged chunks that wait or are being joined.
 const WAITING: u64 = 2;
+/// Divisor: by that part a chunk of measured packets may have more events than its share, since the parts of a packet
+/// say when its events are, but not to the event.
+const MARGIN: u64 = 8;
 /// Schemas that are sampled, the largest first.
 const MOST_SAMPLED: usize = 4;
 /// Packets of more bytes are not sampled.
@@ -73,8 +76,7 @@ impl BoundTraces {
                 self.times = PacketTimes::of_crowded(self, traces, within(density, share), ctx);
                 if self.times.events > 0 {
                     density = EventDensity::of(self.times.events, self.times.bytes);
-                    // The parts of a packet say when its events are, but not to the event.
-                    share = share / (LARGER_BY + 1) * LARGER_BY;
+                    share = share / (MARGIN + 1) * MARGIN;
                 }
                 ChunkTarget::Within(within(density, share))
             }
@@ -93,8 +95,8 @@ impl BoundTraces {
             density.decoded(chunks.take(buffers as usize).sum())
         };
         let bytes = held(2, BUFFERS * workers).saturating_add(held(1, WAITING * workers).saturating_mul(rows));
-        let unsure = if self.times.events > 0 { bytes / LARGER_BY } else { 0 };
-        (EngineOptions { chunks, ..*options }, bytes.saturating_add(unsure))
+        let margin = if self.times.events > 0 { bytes / MARGIN } else { 0 };
+        (EngineOptions { chunks, ..*options }, bytes.saturating_add(margin))
     }
 
     /// How dense the events of these traces are, by samples of the largest schemas.

@@ -1,7 +1,8 @@
 //! Counts the events of crowded packets, before chunks are cut by them ([`packet_times`](super::packet_times)).
 //!
 //! In: bound traces. Out: [`PacketTimes`], empty where no packets are crowded. Cost: the headers of all records, on the
-//! workers; where there are many streams, those of some of them, since so many packets together are what these are.
+//! workers; where there are more than [`MEASURED`] streams, those of about as many, to which the others are taken to be
+//! alike.
 
 use super::cuts::{TimedPacket, most_open};
 use super::packet_times::{PARTS, PacketEvents, PacketPlace, PacketTimes};
@@ -23,7 +24,7 @@ impl PacketTimes {
             return times;
         }
         let streams: usize = traces.iter().map(|trace| trace.streams().len()).sum();
-        // Numbers of CPUs are powers of two, as a rule: this step meets the streams of all of them.
+        // A step that no power of two divides meets the streams of each CPU, whose number is one as a rule.
         times.measure(bound, traces, (streams / MEASURED).max(1) | 1, ctx);
         times
     }

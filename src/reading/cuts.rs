@@ -4,7 +4,7 @@
 //! time, so that a chunk's bytes are those of its own part of each packet: traces whose packets begin at the same
 //! moments (copies of a recording, tracers that switch all packets at once) have a great many open. There is a cut at
 //! the begin of a packet where the chunk is about as large as it should be by then, since fewer packets meet two
-//! chunks so; else between begins. Each chunk opens the packets that it meets, which bounds how often a packet is cut.
+//! chunks so; else between begins. Each chunk opens the packets that it meets, so a packet is cut into few parts.
 //! Cost: a sort of the packets' begins and ends.
 
 use crate::base::time::Timestamp;

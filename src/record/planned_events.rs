@@ -18,7 +18,7 @@ const CHEAP: f64 = 0.01;
 /// whatever it will do while it is recorded.
 const BUSY: f64 = 0.5;
 
-/// Seconds of events in a buffer from which on a recorder is never as late.
+/// A buffer with room for so many seconds of events is read in time by any recorder.
 const NEVER_FULL: f64 = 10.0;
 
 /// The topics of each recording: without them no wait can be explained.

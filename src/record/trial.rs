@@ -3,7 +3,7 @@
 //! In: the topics, the chosen threads, a mounted tracefs. Out: events a second of each topic, on all CPUs and on the
 //! busiest one, and the time that an event takes. Each topic has an instance with the smallest buffers, which keep the
 //! last events and are never read: the kernel's own counters are the answer. A loop of this thread, timed without and
-//! with a recorded system call, gives the time of an event on this machine ([`ns_of_event`]). A shell removes the
+//! with a recorded system call, gives the time of an event on this machine ([`CallTimes`]). A shell removes the
 //! instances where this program is killed meanwhile. Cost: [`TRIAL`], in which the machine pays for a full recording by
 //! tracefs.
 

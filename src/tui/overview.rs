@@ -4,11 +4,12 @@
 
 use super::job::Busy;
 use super::time_window::TimeWindow;
+use crate::base::column_grid::ColumnGrid;
 use crate::base::time::{Span, Timestamp};
 use crate::compare::Comparison;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
-use crate::model::overview::{OverviewMean, RecordingOverview, cut};
+use crate::model::overview::{OverviewMean, RecordingOverview};
 use std::sync::Arc;
 
 /// Columns of the names beside the drawing.
@@ -78,8 +79,9 @@ pub fn columns(
     count: usize,
     executions: Option<(&Model, &Comparison)>,
 ) -> Vec<OverviewColumn> {
+    let grid = ColumnGrid::of(window, count);
     let column = |at: usize| {
-        let span = Span::new(cut(window, count, at), cut(window, count, at + 1));
+        let span = grid.span(at);
         let (slow, fast) = executions.map(|(model, c)| begun(model, c, span)).unwrap_or_default();
         OverviewColumn { span, mean: overview.mean(span), lossy: overview.is_lossy(span), slow, fast }
     };

@@ -5,10 +5,10 @@
 //! stays inside of the recording; the selection as a filter on the start of executions.
 
 use super::actions::Action;
+use crate::base::column_grid::ColumnGrid;
 use crate::base::time::{Span, Timestamp};
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::model::metric::Metric;
-use crate::model::overview::cut;
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,16 +34,24 @@ impl TimeWindow {
         Some(Span::new(anchor.min(column.start), column.end.max(anchor)))
     }
 
-    /// The position of the cursor among this many columns.
+    fn grid(&self, count: usize) -> ColumnGrid {
+        ColumnGrid::of(self.window, count)
+    }
+
+    /// The first moment of a column among this many.
+    pub fn column_start(&self, count: usize, column: usize) -> Timestamp {
+        Timestamp::new(self.grid(count).start(column))
+    }
+
+    /// The position of the cursor among this many columns; the nearest where it is outside of the window.
     pub fn column(&self, count: usize) -> usize {
-        let after = (0..count).take_while(|at| cut(self.window, count, *at) <= self.cursor).count();
-        after.saturating_sub(1)
+        let nearest = if self.cursor < self.window.start { 0 } else { count.saturating_sub(1) };
+        self.grid(count).column(self.cursor.ns()).unwrap_or(nearest)
     }
 
     /// The span of the column under the cursor.
     pub fn column_span(&self, count: usize) -> Span {
-        let at = self.column(count);
-        Span::new(cut(self.window, count, at), cut(self.window, count, at + 1))
+        self.grid(count).span(self.column(count))
     }
 
     /// Move the cursor by columns; at a border the window moves along.
@@ -51,14 +59,12 @@ impl TimeWindow {
         let target = self.column(count) as i64 + by;
         let last = count.saturating_sub(1) as i64;
         if (0..=last).contains(&target) {
-            self.cursor = cut(self.window, count, target as usize);
+            self.cursor = self.column_start(count, target as usize);
             return;
         }
         let length = self.window.len();
         self.set_window(self.window.start.saturating_add(length / 2 * by.signum()), length, whole);
-        let at = if by < 0 { 0 } else { count.saturating_sub(1) };
-        self.cursor = self.cursor.max(self.window.start).min(cut(self.window, count, at).max(self.cursor));
-        self.cursor = self.cursor.clamp(self.window.start, cut(self.window, count, count.saturating_sub(1)));
+        self.cursor = self.cursor.clamp(self.window.start, self.column_start(count, last as usize));
     }
 
     /// Do an action of the keys of time; false for another one.
@@ -95,7 +101,7 @@ impl TimeWindow {
 
     /// The cursor to the first or the last column.
     pub fn go_to_end(&mut self, last: bool, count: usize) {
-        self.cursor = cut(self.window, count, if last { count.saturating_sub(1) } else { 0 });
+        self.cursor = self.column_start(count, if last { count.saturating_sub(1) } else { 0 });
     }
 
     /// Half of the window (1) or twice as much (-1), around the cursor.

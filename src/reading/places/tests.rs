@@ -1,3 +1,6 @@
+//! Chunks that go on from where others left a packet: each record is passed once, whatever the order in which chunks
+//! are read, and nothing that is read depends on which places were known, also where a packet is damaged.
+
 use super::StreamPlaces;
 use crate::base::ctx::{Cancel, Ctx};
 use crate::input::record::ClassId;

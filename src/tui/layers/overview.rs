@@ -5,7 +5,7 @@
 use super::filters;
 use crate::base::figure;
 use crate::base::time::{Span, Timestamp};
-use crate::model::overview::{RecordingOverview, RequestRecord, cut};
+use crate::model::overview::{RecordingOverview, RequestRecord};
 use crate::tui::actions::{Action, ActionScope};
 use crate::tui::app::{App, EMPTY, Layer, LayerResponse};
 use crate::tui::canvas::{Canvas, wrap};
@@ -68,7 +68,7 @@ impl OverviewView {
         let column = usize::from(x).checked_sub(LABELS + 1).filter(|column| *column < self.columns);
         if let Some(column) = column {
             self.time.anchor = anchor;
-            self.time.cursor = cut(self.time.window, self.columns, column);
+            self.time.cursor = self.time.column_start(self.columns, column);
         }
         LayerResponse::TAKEN
     }

@@ -66,9 +66,10 @@ pub fn thread_label(thread: &LaneThread, of_ranks: bool) -> String {
     if of_ranks {
         return clean::owned(&names.name);
     }
-    match names.process.is_empty() || names.process == names.name {
-        true => thread_name(names),
-        false => format!("{} of {}", thread_name(names), clean::text(&names.process)),
+    if names.process.is_empty() || names.process == names.name {
+        thread_name(names)
+    } else {
+        format!("{} of {}", thread_name(names), clean::text(&names.process))
     }
 }
 
@@ -93,9 +94,10 @@ pub fn lane_label(owner: &LaneOwner, lanes: &ThreadLanes) -> String {
 
 /// The order of the lanes.
 pub fn order(lanes: &ThreadLanes) -> &'static str {
-    match lanes.of_ranks {
-        true => "ranks by number; where not all fit, the busiest: by their time in computing and transferring",
-        false => "the busiest threads first: by their time on a CPU, ready for one, or waiting for a disk",
+    if lanes.of_ranks {
+        "ranks by number; where not all fit, the busiest: by their time in computing and transferring"
+    } else {
+        "the busiest threads first: by their time on a CPU, ready for one, or waiting for a disk"
     }
 }
 

@@ -171,8 +171,8 @@ impl ThreadsView {
     /// The timeline of the execution that runs at the cursor, one of the thread there first.
     fn show_execution(&self, app: &App) -> LayerResponse {
         let Some(model) = &app.model else { return LayerResponse::say("no executions are known") };
-        let tid = match self.lane().map(|lane| &lane.owner) {
-            Some(LaneOwner::Thread(thread)) => Some(thread.names.tid),
+        let thread = match self.lane().map(|lane| &lane.owner) {
+            Some(LaneOwner::Thread(thread)) => Some((thread.names.host.as_str(), thread.names.tid)),
             _ => None,
         };
         let at = self.time.cursor;
@@ -182,7 +182,7 @@ impl ThreadsView {
         };
         let is_of_thread = |id: &usize| {
             let who = model.executions.who.get(*id).and_then(|who| model.who.get(who.index()));
-            who.map(|who| who.tid) == tid
+            who.map(|who| (model.names.get(who.host), who.tid)) == thread
         };
         let running: Vec<usize> = (0..model.executions.len()).filter(runs).collect();
         let found = running.iter().copied().find(is_of_thread).or(running.first().copied());
