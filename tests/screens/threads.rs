@@ -3,6 +3,7 @@
 use super::interface::Session;
 use super::{SNAPSHOT_SIZES, assert_snapshot, session};
 use whyslow::parts::model::thread_lanes::LaneOwner;
+use whyslow::parts::model::wait_kind::SegmentKind;
 use whyslow::parts::tui::layers::{ThreadsView, TimelineView};
 use whyslow::parts::tui::message::UiMessage;
 use whyslow::parts::tui::theme::ColourDepth;
@@ -81,6 +82,29 @@ fn enter_follows_the_wake_up_to_the_waker() {
         session.keys("Enter");
     }
     assert!(!page(&session).contains("reading"), "{}", page(&session));
+}
+
+#[test]
+fn enter_says_what_ended_a_state_where_no_thread_did() {
+    let mut session = session(120, 40, "t Down");
+    let mut said = Vec::new();
+    for _ in 0..90 {
+        let moment = view(&session).moment.clone().unwrap();
+        if moment.waker.is_none() {
+            let ended_by = match moment.kind {
+                SegmentKind::Running => "the thread runs here",
+                SegmentKind::Timer => "a timer ended this wait",
+                SegmentKind::Disk => "a disk request ended this wait",
+                SegmentKind::Preempted => "the scheduler ended this",
+                _ => "the recording does not show who",
+            };
+            session.keys("Enter");
+            assert!(page(&session).contains(ended_by), "{:?}\n{}", moment.kind, page(&session));
+            said.push(moment.kind);
+        }
+        session.keys("Right");
+    }
+    assert!(said.contains(&SegmentKind::Running), "{said:?}");
 }
 
 #[test]

@@ -143,6 +143,24 @@ pub fn moment(moment: &ThreadMoment, origin: Timestamp, of_ranks: bool) -> Strin
     text
 }
 
+/// Why no thread is said to have ended a state, in one sentence without its full stop.
+pub fn no_waker(kind: SegmentKind) -> &'static str {
+    match kind {
+        SegmentKind::Running => "the thread runs here: no other thread ended this",
+        SegmentKind::Interrupted => "interrupt handlers run here: no other thread ended this",
+        SegmentKind::Preempted => "the thread is ready to run here: the scheduler ended this",
+        SegmentKind::Timer => "a timer ended this wait",
+        SegmentKind::Disk => "a disk request ended this wait",
+        SegmentKind::UserInput => "the user's input ended this wait",
+        SegmentKind::Ipi => "an inter-processor interrupt ended this wait",
+        SegmentKind::Device => "the interrupt of a device ended this wait",
+        SegmentKind::Network => "a packet ended this wait; the recording does not show its sender",
+        SegmentKind::Blocked | SegmentKind::Unknown | SegmentKind::Stopped => {
+            "the recording does not show who ended this"
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,6 +13,7 @@ use crate::base::time::{Span, Timestamp};
 use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
 use crate::model::execution::ExecutionId;
 use crate::model::thread_lanes::{LaneOwner, ThreadsAnswer, ThreadsQuestion};
+use crate::model::wait_kind::SegmentKind;
 use crate::tui::actions::{Action, ActionScope};
 use crate::tui::app::{App, EMPTY, Layer, LayerResponse};
 use crate::tui::canvas::Canvas;
@@ -23,6 +24,7 @@ use crate::tui::key::KeyPress;
 use crate::tui::layers::timeline;
 use crate::tui::overview::OverviewView;
 use crate::tui::time_window::TimeWindow;
+use crate::view::thread_lanes::no_waker;
 use crate::view::words;
 use ratatui::layout::Position;
 use state::{ThreadsLines, ThreadsView, label_columns};
@@ -154,7 +156,7 @@ impl ThreadsView {
     fn say_no_waker(&self) -> LayerResponse {
         LayerResponse::say(match self.lane().map(|lane| &lane.owner) {
             Some(LaneOwner::Process { .. }) => "several threads; Space shows each",
-            Some(LaneOwner::Thread(_)) => "the recording does not show who ended this",
+            Some(LaneOwner::Thread(_)) => no_waker(self.moment.as_ref().map_or(SegmentKind::Unknown, |of| of.kind)),
             _ => "no thread here",
         })
     }
