@@ -2,22 +2,42 @@
 //!
 //! In: a range in nanoseconds and a number of columns. Out: where a column begins, the column of a time, the part of a
 //! range in each column. Borders are rounded down, so that columns tile the range; any two moments of 64 bits may be
-//! its ends. Cost: a division for a time, two for a column of a range.
+//! its ends. Cost: the borders are kept, eight bytes for each column; a time is a multiplication, which says about where
+//! its column is, and a look at the borders there.
 
 use super::time::{Ns, Span, Timestamp};
 use std::ops::Range;
 
 /// Columns over a range of times.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct ColumnGrid {
     window: Range<Ns>,
     columns: usize,
+    /// Where each column begins, and the end of the range.
+    borders: Vec<Ns>,
+    /// Columns for each nanosecond.
+    density: f64,
 }
+
+impl PartialEq for ColumnGrid {
+    fn eq(&self, other: &ColumnGrid) -> bool {
+        self.window == other.window && self.columns == other.columns
+    }
+}
+
+impl Eq for ColumnGrid {}
 
 impl ColumnGrid {
     /// So many columns over a range, which is at least a nanosecond long.
     pub fn new(window: &Range<Ns>, columns: usize) -> ColumnGrid {
-        ColumnGrid { window: window.start..window.end.max(window.start.saturating_add(1)), columns }
+        let window = window.start..window.end.max(window.start.saturating_add(1));
+        let length = window.end.abs_diff(window.start);
+        let border = |column: usize| {
+            let (column, columns) = (column as u128, columns.max(1) as u128);
+            window.start.wrapping_add((u128::from(length) * column / columns) as i64)
+        };
+        let borders = (0..=columns).map(border).collect();
+        ColumnGrid { borders, density: columns as f64 / length as f64, window, columns }
     }
 
     /// So many columns over a span.
@@ -35,18 +55,9 @@ impl ColumnGrid {
         Span::of_ns(self.window.start, self.window.end)
     }
 
-    fn length(&self) -> u64 {
-        self.window.end.abs_diff(self.window.start)
-    }
-
     /// The first moment of a column; the end of the range behind the last.
     pub fn start(&self, column: usize) -> Ns {
-        let (column, columns) = (column.min(self.columns) as u64, self.columns.max(1) as u64);
-        let after = match self.length().checked_mul(column) {
-            Some(product) => product / columns,
-            None => (u128::from(self.length()) * u128::from(column) / u128::from(columns)) as u64,
-        };
-        self.window.start.wrapping_add(after as i64)
+        self.borders.get(column).copied().unwrap_or(self.window.end)
     }
 
     /// The span of a column.
@@ -62,13 +73,16 @@ impl ColumnGrid {
         if self.columns == 1 {
             return Some(0);
         }
-        // The last column that begins no later; borders are rounded down.
-        let after = at_ns.abs_diff(self.window.start).saturating_add(1);
-        let column = match after.checked_mul(self.columns as u64) {
-            Some(product) => (product - 1) / self.length(),
-            None => ((u128::from(after) * self.columns as u128 - 1) / u128::from(self.length())) as u64,
-        };
-        Some((column as usize).min(self.columns - 1))
+        // The last column that begins no later: near the product, which is rounded.
+        let about = (at_ns.abs_diff(self.window.start) as f64 * self.density) as usize;
+        let mut column = about.min(self.columns - 1);
+        while self.start(column) > at_ns {
+            column -= 1;
+        }
+        while column + 1 < self.columns && self.start(column + 1) <= at_ns {
+            column += 1;
+        }
+        Some(column)
     }
 
     /// A range as its part in the first column that it meets, that in the last, and the columns between, which it

@@ -6,7 +6,7 @@
 
 use crate::base::column_grid::ColumnGrid;
 use crate::base::ctx::{Cancelled, Ctx};
-use crate::base::time::{Span, Timestamp};
+use crate::base::time::Span;
 use crate::model::overview::{OverviewCell, RecordingOverview, RequestRecord};
 use crate::timeline::Timeline;
 use crate::timeline::history::{STATES, StateHistory};
@@ -46,11 +46,12 @@ pub fn overview(
     };
     let kinds = StateCodes::new();
     let mut all = vec![OverviewCell::default(); cells];
-    for (cell, times) in all.iter_mut().zip(history.times_of_all(&ColumnGrid::of(span, cells), ctx)?) {
+    let grid = ColumnGrid::of(span, cells);
+    for (cell, times) in all.iter_mut().zip(history.times_of_all(&grid, ctx)?) {
         times.into_iter().for_each(|(code, ns)| kinds.add(cell, code, ns));
     }
     let mut found =
-        RecordingOverview { span, cpus: cpus as u32, cells: all, lossy: beside.lossy.to_vec(), ..Default::default() };
+        RecordingOverview { grid, cpus: cpus as u32, cells: all, lossy: beside.lossy.to_vec(), ..Default::default() };
     add_requests(&mut found, beside.requests);
     Ok(found)
 }
@@ -61,17 +62,9 @@ fn add_requests(overview: &mut RecordingOverview, requests: &[Span]) {
         return;
     }
     overview.requests = RequestRecord::Recorded;
-    let (span, count) = (overview.span, overview.cells.len());
-    let cell_of = |t: Timestamp| {
-        let part = i128::from(t.since(span.start)) * count as i128 / i128::from(span.len().max(1));
-        usize::try_from(part).unwrap_or(0)
-    };
-    for request in requests.iter().map(|request| request.clip(span)).filter(|request| !request.is_empty()) {
-        // Borders are rounded: the cell before may have a part.
-        let first = cell_of(request.start).saturating_sub(1);
-        for at in first..(cell_of(request.end) + 2).min(count) {
-            let inside = overview.cell_span(at).clip(request).len().max(0);
-            overview.cells[at].requests_ns += inside as u64;
+    for request in requests {
+        for (at, ns) in overview.grid.parts(request.start.ns()..request.end.ns()) {
+            overview.cells[at].requests_ns += ns;
         }
     }
 }

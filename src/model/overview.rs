@@ -1,7 +1,7 @@
 //! A whole recording, or a part of it, in cells of equal length: how busy CPUs, run queues, disks and network were.
 
 use crate::base::column_grid::ColumnGrid;
-use crate::base::time::{Span, Timestamp};
+use crate::base::time::Span;
 
 /// A cell: the time of all threads in some states during it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,11 +21,11 @@ pub struct OverviewCell {
 /// A span in cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordingOverview {
-    /// The span that the cells divide.
-    pub span: Span,
+    /// The cells, over the span that they divide.
+    pub grid: ColumnGrid,
     /// CPUs with a recorded scheduler.
     pub cpus: u32,
-    /// In order of time; equally long, but for rounding.
+    /// In order of time, one for each column of the grid.
     pub cells: Vec<OverviewCell>,
     /// Spans in which events were lost.
     pub lossy: Vec<Span>,
@@ -58,28 +58,14 @@ pub struct OverviewMean {
 }
 
 impl RecordingOverview {
-    /// The span of a cell.
-    pub fn cell_span(&self, at: usize) -> Span {
-        ColumnGrid::of(self.span, self.cells.len()).span(at)
-    }
-
     /// The averages over a span: those of the cells that meet it, by the part of each inside.
     pub fn mean(&self, span: Span) -> OverviewMean {
-        let (length, cells) = (self.span.len().max(1) as f64, self.cells.len());
-        let near = |t: Timestamp| (t.since(self.span.start) as f64 / length * cells as f64).floor();
-        let first = (near(span.start).max(0.0) as usize).saturating_sub(1);
         let mut mean = OverviewMean::default();
         let (mut total, mut requests) = (0.0, 0.0);
-        for (at, cell) in self.cells.iter().enumerate().skip(first) {
-            let of = self.cell_span(at);
-            if of.start >= span.end {
-                break;
-            }
-            let inside = of.clip(span).len().max(0) as f64;
-            if inside <= 0.0 {
-                continue;
-            }
-            let part = inside / of.len().max(1) as f64;
+        for (at, inside) in self.grid.parts(span.start.ns()..span.end.ns()).filter(|(_, inside)| *inside > 0) {
+            let Some(cell) = self.cells.get(at) else { break };
+            let inside = inside as f64;
+            let part = inside / self.grid.span(at).len().max(1) as f64;
             total += inside;
             mean.cpu_use += cell.running_ns as f64 * part;
             mean.runnable += cell.runnable_ns as f64 * part;
@@ -113,16 +99,16 @@ mod tests {
     fn mean_weighs_cells_by_their_part_of_the_span() {
         let cell = |running_ns, runnable_ns| OverviewCell { running_ns, runnable_ns, ..OverviewCell::default() };
         let overview = RecordingOverview {
-            span: Span::of_ns(100, 300),
+            grid: ColumnGrid::of(Span::of_ns(100, 300), 4),
             cpus: 2,
             cells: vec![cell(100, 0), cell(0, 100), cell(50, 300), cell(0, 0)],
             lossy: vec![Span::of_ns(160, 170)],
             requests: RequestRecord::Absent,
         };
-        assert_eq!(overview.cell_span(2), Span::of_ns(200, 250));
+        assert_eq!(overview.grid.span(2), Span::of_ns(200, 250));
         let mean = overview.mean(Span::of_ns(125, 175));
         assert_eq!((mean.cpu_use, mean.runnable, mean.disk_requests), (0.5, 1.0, None));
-        let whole = overview.mean(overview.span);
+        let whole = overview.mean(overview.grid.whole());
         assert_eq!((whole.cpu_use, whole.runnable), (150.0 / 200.0 / 2.0, 2.0));
         assert_eq!(overview.mean(Span::of_ns(0, 50)), OverviewMean::default());
         assert!(overview.is_lossy(Span::of_ns(165, 200)) && !overview.is_lossy(Span::of_ns(170, 200)));

@@ -29,8 +29,10 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
     if let Some((elapsed, comparison)) = elapsed {
         return from_own_zero(elapsed, comparison, count);
     }
-    let Some(whole) = app.overview.whole.as_deref().filter(|whole| !whole.span.is_empty()) else { return Vec::new() };
-    let drawn = overview::columns(whole, whole.span, count, executions);
+    let Some(whole) = app.overview.whole.as_deref().filter(|whole| !whole.grid.whole().is_empty()) else {
+        return Vec::new();
+    };
+    let drawn = overview::columns(whole, whole.grid.whole(), count, executions);
     let cpu: Vec<f64> = drawn.iter().map(|c| c.mean.cpu_use).collect();
     let mark = |c: &OverviewColumn| match (c.lossy, c.slow, c.fast) {
         (true, ..) => (StyleScope::Warning, '!'),

@@ -41,7 +41,7 @@ impl OverviewAnswer {
     /// The cells, and the notices about the recording.
     pub fn new(overview: &RecordingOverview, notices: &Notices) -> OverviewAnswer {
         let cell = |at| {
-            let span = overview.cell_span(at);
+            let span = overview.grid.span(at);
             let mean = overview.mean(span);
             CellJson {
                 start_ns: span.start,
@@ -87,6 +87,7 @@ impl OverviewAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::column_grid::ColumnGrid;
     use crate::base::time::Span;
     use crate::model::overview::{OverviewCell, RequestRecord};
 
@@ -94,7 +95,7 @@ mod tests {
     fn text_has_the_averages_of_each_cell() {
         let busy = OverviewCell { running_ns: 100, runnable_ns: 150, disk_ns: 25, network_ns: 0, requests_ns: 70 };
         let overview = RecordingOverview {
-            span: Span::of_ns(0, 200),
+            grid: ColumnGrid::of(Span::of_ns(0, 200), 2),
             cpus: 2,
             cells: vec![busy, OverviewCell::default()],
             lossy: vec![Span::of_ns(150, 160)],

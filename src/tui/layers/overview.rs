@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Open the dialog; the first time the recording is read.
 pub fn open(app: &mut App) {
-    let whole = app.overview.whole.as_ref().map_or(Span::default(), |whole| whole.span);
+    let whole = app.overview.whole.as_ref().map_or(Span::default(), |whole| whole.grid.whole());
     app.open(OverviewView::new(whole));
     read_whole(app)
 }
@@ -48,7 +48,7 @@ pub fn on_overview(app: &mut App, asked: Option<Span>, result: Result<Arc<Record
     match (result, asked) {
         (Ok(whole), None) => {
             if let Some(view) = open.filter(|view| view.time.window.is_empty()) {
-                *view = OverviewView::new(whole.span);
+                *view = OverviewView::new(whole.grid.whole());
             }
             app.overview.whole = Some(whole);
         }
@@ -75,7 +75,9 @@ impl OverviewView {
 
     /// Do an action of its own keys.
     fn act(&mut self, action: Action, app: &App) -> LayerResponse {
-        let Some(whole) = app.overview.whole.as_ref().map(|whole| whole.span) else { return LayerResponse::TAKEN };
+        let Some(whole) = app.overview.whole.as_ref().map(|whole| whole.grid.whole()) else {
+            return LayerResponse::TAKEN;
+        };
         let (count, before) = (self.columns, self.time.window);
         // One lane: pages are of time.
         let action = match action {
@@ -197,7 +199,7 @@ fn draw(canvas: &mut Canvas<'_>, app: &App, view: &OverviewView) {
         return;
     };
     let count = view.columns;
-    let window = if view.time.window.is_empty() { whole.span } else { view.time.window };
+    let window = if view.time.window.is_empty() { whole.grid.whole() } else { view.time.window };
     let cells = view.detail.as_ref().unwrap_or(whole);
     let executions = app.model.as_deref().zip(app.comparison.as_deref());
     let drawn = columns(cells, window, count, executions);

@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use whyslow::parts::analysis::patterns::PatternAnalysis;
+use whyslow::parts::base::column_grid::ColumnGrid;
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::file::Existing;
 use whyslow::parts::base::notice::Notices;
@@ -145,7 +146,7 @@ impl Backend for MadeUp {
         };
         let lossy = vec![Span::new(span.start, span.start + span.len() / 40)];
         Ok(RecordingOverview {
-            span,
+            grid: ColumnGrid::of(span, 64),
             cpus: 4,
             cells: (0..64).map(cell).collect(),
             lossy,
