@@ -87,6 +87,7 @@ impl ColumnGrid {
 
     /// A range as its part in the first column that it meets, that in the last, and the columns between, which it
     /// covers; at most two columns have none between.
+    #[inline]
     pub fn pieces(&self, range: Range<Ns>) -> ([Option<(usize, u64)>; 2], Range<usize>) {
         let (start, end) = (range.start.max(self.window.start), range.end.min(self.window.end));
         let columns = if start < end { self.column(start).zip(self.column(end - 1)) } else { None };

@@ -6,6 +6,7 @@
 //! not read where the node is inside a column and all of its lines have one lane: it has the sums.
 
 use super::leaf::StoredRow;
+use super::leaf_bytes::Leaf;
 use super::leaves::LeafPin;
 use super::nodes::{LiftedRow, NodeBounds, Step, meets};
 use super::parts::LineStore;
@@ -32,7 +33,9 @@ impl<R: StoredRow> LineStore<R> {
                 }
                 Step::Leaf(leaf) => {
                     leaves += 1;
-                    self.meeting_in_leaf(leaf, &lines, span, &mut pin, &mut each);
+                    self.meeting_in_leaf(leaf, &lines, span, &mut pin, |line, leaf, row, of| {
+                        each(line, leaf.get(row, of.start));
+                    });
                 }
             },
         );
@@ -46,14 +49,14 @@ impl<R: StoredRow> LineStore<R> {
         (0, self.leaves.len() as u32)
     }
 
-    /// The rows of a leaf that meet a span and are not lifted.
+    /// The rows of a leaf that meet a span and are not lifted: the line of each, its position in the leaf, its span.
     fn meeting_in_leaf(
         &self,
         leaf: u32,
         lines: &Range<u32>,
         span: Span,
         pin: &mut LeafPin,
-        each: &mut impl FnMut(u32, R),
+        mut each: impl FnMut(u32, &Leaf, usize, Span),
     ) {
         let Some((begin, leaf)) =
             self.nodes.bounds(leaf).map(|bounds| bounds.span.start).zip(self.leaves.get(leaf, pin))
@@ -62,7 +65,7 @@ impl<R: StoredRow> LineStore<R> {
         };
         leaf.each_span::<R>(lines, |line, row, of| {
             if of.start >= begin && meets(of, span) {
-                each(line, leaf.get(row, of.start));
+                each(line, leaf, row, of);
             }
         });
     }
@@ -98,36 +101,24 @@ impl<R: StoredRow> LineStore<R> {
         mut add: impl FnMut(usize, Range<usize>, usize, Option<u64>),
     ) {
         let (mut pin, span, all) = (LeafPin::default(), asked.span(), 0..u32::MAX);
-        let LaneQuestion { grid, lanes, states } = asked;
-        let of_row = |add: &mut dyn FnMut(usize, Range<usize>, usize, Option<u64>), line: u32, row: &R| {
-            let (state, own) = (row.state(), row.span());
-            if let Some(lane) = lanes.of(line).filter(|_| states.contains(state)) {
-                let (ends, whole) = grid.pieces(own.start.ns()..own.end.ns());
-                for (column, ns) in ends.into_iter().flatten() {
-                    add(lane, column..column + 1, state, Some(ns));
-                }
-                if !whole.is_empty() {
-                    add(lane, whole, state, None);
-                }
-            }
-        };
         for place in places.all.get(part).unwrap_or(&[]) {
             match place {
                 LanePlace::Node((lane, column), times) => {
                     for (state, ns) in
-                        times.iter().enumerate().filter(|(state, ns)| **ns > 0 && states.contains(*state))
+                        times.iter().enumerate().filter(|(state, ns)| **ns > 0 && asked.states.contains(*state))
                     {
                         add(*lane, *column..*column + 1, state, Some(*ns));
                     }
                 }
                 LanePlace::Lifted(leaf, row) => {
                     if let Some(leaf) = self.leaves.get(*leaf, &mut pin) {
-                        of_row(&mut add, row.line, &leaf.get(row.row.into(), row.span.start));
+                        asked.add_row(row.line, leaf.state::<R>(row.row.into()), row.span, &mut add);
                     }
                 }
                 LanePlace::Leaf(leaf) => {
-                    let mut each = |line, row: R| of_row(&mut add, line, &row);
-                    self.meeting_in_leaf(*leaf, &all, span, &mut pin, &mut each);
+                    self.meeting_in_leaf(*leaf, &all, span, &mut pin, |line, leaf, row, of| {
+                        asked.add_row(line, leaf.state::<R>(row), of, &mut add);
+                    });
                 }
             }
         }
@@ -229,6 +220,25 @@ pub struct LaneQuestion<'q> {
 impl LaneQuestion<'_> {
     fn span(&self) -> Span {
         self.grid.whole()
+    }
+
+    /// Add the time of a row in each column.
+    #[inline]
+    fn add_row(
+        &self,
+        line: u32,
+        state: usize,
+        span: Span,
+        add: &mut impl FnMut(usize, Range<usize>, usize, Option<u64>),
+    ) {
+        let Some(lane) = self.lanes.of(line).filter(|_| self.states.contains(state)) else { return };
+        let (ends, whole) = self.grid.pieces(span.start.ns()..span.end.ns());
+        for (column, ns) in ends.into_iter().flatten() {
+            add(lane, column..column + 1, state, Some(ns));
+        }
+        if !whole.is_empty() {
+            add(lane, whole, state, None);
+        }
     }
 
     /// Where the time below a node is added as a whole: `None` where it must be looked at row by row, `Some(None)`

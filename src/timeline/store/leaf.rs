@@ -48,10 +48,16 @@ pub trait StoredRow: Row {
     /// How many states it can have whose time nodes add up.
     #[doc(hidden)]
     const STATES: usize = 0;
-    /// Its state, below [`StoredRow::STATES`].
+    /// The state of a row with these numbers, below [`StoredRow::STATES`].
     #[doc(hidden)]
-    fn state(&self) -> usize {
+    fn state_of(_field: impl Fn(usize) -> u64) -> usize {
         0
+    }
+    /// Its state.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn state(&self) -> usize {
+        Self::state_of(|number| self.field(number))
     }
     /// How many values of it the state history shows.
     #[doc(hidden)]
@@ -276,6 +282,13 @@ impl Leaf {
             self.decode(row, first + count - row, start, &mut block);
             block.iter().all(&mut is_right)
         })
+    }
+
+    /// The state of a row: no other number of it is read.
+    #[inline(always)]
+    pub fn state<R: StoredRow>(&self, row: usize) -> usize {
+        let [_, _, fields @ ..] = &self.columns;
+        R::state_of(|field| fields.get(field).map_or(0, |column| column.get(&self.bytes, row)))
     }
 
     /// A row that starts at `start`.

@@ -51,8 +51,8 @@ impl StoredRow for Segment {
     const STATES: usize = SegmentKind::ALL.len();
 
     #[inline(always)]
-    fn state(&self) -> usize {
-        self.kind as usize
+    fn state_of(field: impl Fn(usize) -> u64) -> usize {
+        kind_of(field(0)) as usize
     }
 
     /// State and CPU.
@@ -80,7 +80,7 @@ impl StoredRow for Segment {
             Waker { thread: ThreadId::from_raw(thread.wrapping_sub(1) as u32), at: back_by(span.end, field(3)) };
         Segment {
             span,
-            kind: SegmentKind::ALL.get(kind as usize & ((1 << KIND_BITS) - 1)).copied().unwrap_or(SegmentKind::Unknown),
+            kind: kind_of(kind),
             waker: (thread != 0).then_some(waker),
             qualifier: present(field(1)).map(NameId::from_raw),
             cpu: (kind >> KIND_BITS) as u32,
@@ -282,6 +282,13 @@ impl StoredRow for CounterValue {
         };
         CounterValue { owner, time: span.end, value: field(1) }
     }
+}
+
+/// The kind of a segment, of the number that it has together with the CPU.
+#[inline(always)]
+fn kind_of(number: u64) -> SegmentKind {
+    let kind = number as usize & ((1 << KIND_BITS) - 1);
+    SegmentKind::ALL.get(kind).copied().unwrap_or(SegmentKind::Unknown)
 }
 
 /// How long `t` is before `end`, or after it: the lowest bit is the sign.
