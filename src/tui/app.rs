@@ -22,7 +22,6 @@ use super::saved::SavedView;
 use super::setup::{FirstQuestion, UiOptions};
 use super::theme::{self, Theme, ThemeError, ThemeSource};
 use super::tour::TourProgress;
-use super::tree::TreeItem;
 use crate::base::time::{Span, Timestamp};
 use crate::compare::{Cause, Comparison, ComparisonRequest, DiffNode};
 use crate::model::Model;
@@ -380,7 +379,7 @@ impl App {
     /// The tree node under the cursor.
     pub fn node(&self) -> Option<(u32, &DiffNode)> {
         let Cursor::Row(row) = self.tree.cursor else { return None };
-        let TreeItem::Node(at) = *self.tree.rows.visible.get(row)? else { return None };
+        let at = self.tree.rows.visible.get(row)?.node()?;
         let comparison = match &self.tree.inverted {
             Some(inverted) => &inverted.tree.comparison,
             None => self.comparison.as_ref()?,

@@ -93,6 +93,8 @@ pub struct TreeLines {
     pub tree_head: usize,
     /// Tree rows shown at once.
     pub rows: usize,
+    /// Columns that the names of the rows take, indented.
+    pub names: usize,
 }
 
 impl TreeLines {
@@ -106,7 +108,8 @@ impl TreeLines {
             _ => (usize::from(causes > 0), causes.min((height / 4).clamp(3, 8))),
         };
         let tree_head = usize::from(height >= 4);
-        TreeLines { cause_head, causes: shown, tree_head, rows: height.saturating_sub(cause_head + shown + tree_head) }
+        let rows = height.saturating_sub(cause_head + shown + tree_head);
+        TreeLines { cause_head, causes: shown, tree_head, rows, names: 0 }
     }
 }
 

@@ -3,13 +3,19 @@
 //! In: a comparison's tree (pre-order, possibly millions of nodes). State: the unfolded contexts and, made from
 //! them, the visible nodes in the order of drawing. Unfolding and folding splice that list; children are found by
 //! jumping over subtrees; nothing else is ever touched, so a key costs the rows that it changes. Children below one
-//! per cent of the whole share a row with their sum. Contexts are handles
-//! of the model and stay valid when groups change; for another model they are found again by name.
+//! per cent of the whole share a row with their sum. A node shares its row with an only child that has the same time,
+//! and so on: a chain of calls says nothing but its names. A thread has a row of its own, since a path that goes over to
+//! it is no call, and so has a root of the tree with callees first, which is what all below is about. Contexts are
+//! handles of the model and stay valid when groups change; for another model they are found again by name.
+
+mod items;
 
 use crate::compare::{DiffNode, DiffTree};
 use crate::model::Model;
-use crate::model::context::ContextId;
+use crate::model::context::{ContextId, FrameKind};
 use crate::view::words;
+use items::SmallLimits;
+pub use items::{NodeChain, SmallNodes, TreeItem};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
@@ -55,52 +61,8 @@ pub enum TreeDirection {
     CalleesFirst,
 }
 
-/// Part of the whole below which a node is small.
-const SMALL: f64 = 0.01;
-
-/// A row of the tree.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum TreeItem {
-    /// A node, by position in [`DiffTree::nodes`].
-    Node(u32),
-    /// Small siblings together.
-    Small(SmallNodes),
-}
-
-/// Siblings that are too small for a row each: less than a hundredth of the whole time and of the whole difference.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SmallNodes {
-    /// The parent; `None` for roots.
-    pub parent: Option<u32>,
-    /// The first of them.
-    pub first: u32,
-    pub count: u32,
-    /// Sum of the slow group's mean times.
-    pub slow_mean_ns: f64,
-    /// Sum of the fast group's mean times.
-    pub fast_mean_ns: f64,
-    /// Sum of the differences.
-    pub delta_ns: f64,
-}
-
-/// Below both limits a node is small.
-#[derive(Clone, Copy, Debug, Default)]
-struct SmallLimits {
-    mean_ns: f64,
-    delta_ns: f64,
-}
-
-impl SmallLimits {
-    fn new(tree: &DiffTree) -> SmallLimits {
-        let roots = || children(tree, None).filter_map(|at| tree.nodes.get(at as usize));
-        let (slow, fast) = roots().fold((0.0, 0.0), |(s, f), n| (s + n.slow_mean_ns, f + n.fast_mean_ns));
-        SmallLimits { mean_ns: SMALL * f64::max(slow, fast), delta_ns: SMALL * (slow - fast).abs() }
-    }
-
-    fn is_small(&self, node: &DiffNode) -> bool {
-        node.slow_mean_ns.max(node.fast_mean_ns) < self.mean_ns && node.delta_ns.abs() < self.delta_ns
-    }
-}
+/// Part of the time of the first node of a chain by which the times of the others may be less.
+const SAME: f64 = 0.02;
 
 /// The visible part of a tree.
 #[derive(Clone, Debug, Default)]
@@ -110,11 +72,24 @@ pub struct TreeRows {
     unfolded: BTreeSet<ContextId>,
     /// Nodes (`None`: above the roots) whose small children have rows of their own.
     split: BTreeSet<Option<ContextId>>,
+    /// Nodes whose only child has a row of its own, whatever its time.
+    opened: BTreeSet<ContextId>,
     small: SmallLimits,
     order: TreeOrder,
+    direction: TreeDirection,
 }
 
 impl TreeRows {
+    /// Nothing is unfolded; the rows are made by [`TreeRows::rebuild`].
+    pub fn new(direction: TreeDirection) -> TreeRows {
+        TreeRows { direction, ..TreeRows::default() }
+    }
+
+    /// What the roots are.
+    pub fn direction(&self) -> TreeDirection {
+        self.direction
+    }
+
     /// The order of siblings.
     pub fn order(&self) -> TreeOrder {
         self.order
@@ -127,45 +102,73 @@ impl TreeRows {
 
     /// Make the list again: another tree, another order.
     pub fn rebuild(&mut self, model: &Model, tree: &DiffTree) {
-        self.small = SmallLimits::new(tree);
+        self.small = SmallLimits::new(children(tree, None).filter_map(|at| tree.nodes.get(at as usize)));
         self.visible = self.below(model, tree, None);
     }
 
-    /// The visible rows below a node (`None`: all), itself not included.
-    fn below(&self, model: &Model, tree: &DiffTree, parent: Option<u32>) -> Vec<TreeItem> {
+    /// The visible rows below a row (`None`: all), itself not included.
+    fn below(&self, model: &Model, tree: &DiffTree, parent: Option<NodeChain>) -> Vec<TreeItem> {
         let mut rows = Vec::new();
         let mut stack = self.items(model, tree, parent);
         stack.reverse();
         while let Some(item) = stack.pop() {
             rows.push(item);
-            if let TreeItem::Node(at) = item
-                && self.is_unfolded(&tree.nodes[at as usize])
+            if let TreeItem::Node(chain) = item
+                && self.is_unfolded(&tree.nodes[chain.last as usize])
             {
-                stack.extend(self.items(model, tree, Some(at)).into_iter().rev());
+                stack.extend(self.items(model, tree, Some(chain)).into_iter().rev());
             }
         }
         rows
     }
 
-    /// The rows of a node's children in the order of drawing: from two small ones on, these share the last row.
-    fn items(&self, model: &Model, tree: &DiffTree, parent: Option<u32>) -> Vec<TreeItem> {
+    /// The last node of the chain that begins with this one.
+    fn chain_end(&self, model: &Model, tree: &DiffTree, first: u32) -> u32 {
+        let whole = &tree.nodes[first as usize];
+        let less = SAME * whole.slow_mean_ns.max(whole.fast_mean_ns);
+        let is_thread = |node: &DiffNode| matches!(model.contexts.frame(node.context).kind, FrameKind::Thread(_));
+        let is_same = |node: &DiffNode| {
+            whole.slow_mean_ns - node.slow_mean_ns <= less
+                && whole.fast_mean_ns - node.fast_mean_ns <= less
+                && !is_thread(node)
+        };
+        let mut last = first;
+        if is_thread(whole) || whole.parent.is_none() && self.direction == TreeDirection::CalleesFirst {
+            return first;
+        }
+        while !self.opened.contains(&tree.nodes[last as usize].context) {
+            let mut below = children(tree, Some(last));
+            match (below.next(), below.next()) {
+                (Some(only), None) if is_same(&tree.nodes[only as usize]) => last = only,
+                _ => break,
+            }
+        }
+        last
+    }
+
+    /// The rows of the children of a row's node in the order of drawing: from two small ones on, these share the last
+    /// row.
+    fn items(&self, model: &Model, tree: &DiffTree, parent: Option<NodeChain>) -> Vec<TreeItem> {
+        let (parent, depth) = (parent.map(|chain| chain.last), parent.map_or(0, |chain| chain.depth + 1));
         let children = self.children(model, tree, parent);
+        let row = |first: u32| TreeItem::Node(NodeChain { first, last: self.chain_end(model, tree, first), depth });
         let node = |at: &u32| &tree.nodes[*at as usize];
         let (small, large): (Vec<u32>, Vec<u32>) = children.iter().partition(|at| self.small.is_small(node(at)));
         let split = self.split.contains(&parent.map(|at| tree.nodes[at as usize].context));
         let (true, Some(first)) = (small.len() >= 2 && !split, small.first()) else {
-            return children.into_iter().map(TreeItem::Node).collect();
+            return children.into_iter().map(row).collect();
         };
         let sum = |value: fn(&DiffNode) -> f64| small.iter().map(|at| value(node(at))).sum();
         let together = SmallNodes {
             parent,
             first: *first,
             count: small.len() as u32,
+            depth,
             slow_mean_ns: sum(|n| n.slow_mean_ns),
             fast_mean_ns: sum(|n| n.fast_mean_ns),
             delta_ns: sum(|n| n.delta_ns),
         };
-        large.into_iter().map(TreeItem::Node).chain([TreeItem::Small(together)]).collect()
+        large.into_iter().map(row).chain([TreeItem::Small(together)]).collect()
     }
 
     /// Give the small nodes of a row rows of their own; returns that of the first one.
@@ -185,22 +188,39 @@ impl TreeRows {
     pub fn fold_all(&mut self) {
         self.unfolded.clear();
         self.split.clear();
+        self.opened.clear();
     }
 
     /// The row of a node, if it is visible.
     pub fn row_of(&self, node: u32) -> Option<usize> {
-        self.visible.iter().position(|item| *item == TreeItem::Node(node))
+        self.visible.iter().position(|item| matches!(item, TreeItem::Node(chain) if chain.has(node)))
+    }
+
+    /// Give each node of the chain in `row` a row of its own; false where it has one node.
+    pub fn open_chain(&mut self, row: usize, model: &Model, tree: &DiffTree) -> bool {
+        let Some(TreeItem::Node(chain)) = self.visible.get(row).copied().filter(|item| item.node().is_some()) else {
+            return false;
+        };
+        for at in chain.first..chain.last {
+            let context = tree.nodes[at as usize].context;
+            self.opened.insert(context);
+            self.unfolded.insert(context);
+        }
+        if chain.is_long() {
+            self.rebuild(model, tree);
+        }
+        chain.is_long()
     }
 
     /// Show the children of the node in `row`; where there is only one child, its children too, and so on.
     pub fn unfold(&mut self, row: usize, model: &Model, tree: &DiffTree) {
         let mut row = row;
-        while let Some(&TreeItem::Node(at)) = self.visible.get(row) {
-            if !self.unfolded.insert(tree.nodes[at as usize].context) {
+        while let Some(&TreeItem::Node(chain)) = self.visible.get(row) {
+            if !self.unfolded.insert(tree.nodes[chain.last as usize].context) {
                 return;
             }
-            let only = self.items(model, tree, Some(at)).len() == 1;
-            let shown = self.below(model, tree, Some(at));
+            let only = self.items(model, tree, Some(chain)).len() == 1;
+            let shown = self.below(model, tree, Some(chain));
             self.visible.splice(row + 1..row + 1, shown);
             if !only {
                 return;
@@ -209,22 +229,32 @@ impl TreeRows {
         }
     }
 
-    /// Hide everything below the node in `row`.
-    pub fn fold(&mut self, row: usize, tree: &DiffTree) {
-        let Some(&TreeItem::Node(at)) = self.visible.get(row) else { return };
-        let node = &tree.nodes[at as usize];
-        if self.unfolded.remove(&node.context) {
-            let is_below = |item: &&TreeItem| depth(item, tree) > node.depth;
-            let below = self.visible[row + 1..].iter().take_while(is_below).count();
-            self.visible.drain(row + 1..row + 1 + below);
-            // Small children share a row again when they are shown the next time.
-            self.split.remove(&Some(node.context));
+    /// Hide everything below the node in `row`: its chain is one row again.
+    pub fn fold(&mut self, row: usize, model: &Model, tree: &DiffTree) {
+        let Some(&TreeItem::Node(chain)) = self.visible.get(row) else { return };
+        let context = |at: u32| tree.nodes[at as usize].context;
+        if !self.unfolded.remove(&context(chain.last)) {
+            return;
+        }
+        let below = self.visible[row + 1..].iter().take_while(|item| item.depth() > chain.depth).count();
+        self.visible.drain(row + 1..row + 1 + below);
+        // Small children share a row again when they are shown the next time.
+        self.split.remove(&Some(context(chain.last)));
+        if self.opened.remove(&context(chain.last)) {
+            let last = loop {
+                let last = self.chain_end(model, tree, chain.first);
+                self.unfolded.remove(&context(last));
+                if !self.opened.remove(&context(last)) {
+                    break last;
+                }
+            };
+            self.visible[row] = TreeItem::Node(NodeChain { last, ..chain });
         }
     }
 
     /// Unfold everything above a node and return its row.
     pub fn reveal(&mut self, node: u32, model: &Model, tree: &DiffTree) -> usize {
-        self.small = SmallLimits::new(tree);
+        self.small = SmallLimits::new(children(tree, None).filter_map(|at| tree.nodes.get(at as usize)));
         let mut at = tree.nodes.get(node as usize);
         let mut changed = false;
         while let Some(n) = at {
@@ -240,16 +270,20 @@ impl TreeRows {
         if changed {
             self.rebuild(model, tree);
         }
+        let row = self.row_of(node).unwrap_or(0);
+        if self.visible.get(row).is_some_and(|item| item.node() != Some(node)) {
+            self.open_chain(row, model, tree);
+        }
         self.row_of(node).unwrap_or(0)
     }
 
     /// The row of the parent.
     pub fn parent_row(&self, row: usize, tree: &DiffTree) -> Option<usize> {
         let parent = match self.visible.get(row)? {
-            TreeItem::Node(at) => tree.nodes[*at as usize].parent?,
+            TreeItem::Node(chain) => tree.nodes[chain.first as usize].parent?,
             TreeItem::Small(small) => small.parent?,
         };
-        self.visible[..row].iter().rposition(|item| *item == TreeItem::Node(parent))
+        self.visible[..row].iter().rposition(|item| item.node() == Some(parent))
     }
 
     /// The children of a node (`None`: the roots) in the order of drawing.
@@ -330,14 +364,6 @@ impl TreeRows {
     pub fn recall(&mut self, paths: &[Vec<String>], model: &Model, tree: &DiffTree) {
         let found = paths.iter().filter_map(|p| find_path(model, tree, p));
         self.unfolded = found.map(|at| tree.nodes[at as usize].context).collect();
-    }
-}
-
-/// Frames above a row.
-pub fn depth(item: &TreeItem, tree: &DiffTree) -> u32 {
-    match item {
-        TreeItem::Node(at) => tree.nodes[*at as usize].depth,
-        TreeItem::Small(small) => small.parent.map_or(0, |at| tree.nodes[at as usize].depth + 1),
     }
 }
 

@@ -228,7 +228,7 @@ fn bars_of_equal_means_and_of_extra_time_look_different() {
             lines.iter().rfind(|line| line.contains(name) && !line.contains("Waiting")).unwrap().clone()
         };
         let cells = |line: &str, symbol: char| line.chars().filter(|c| *c == symbol).count();
-        let (extra, both) = (row("expensive_flush"), row("worker_main"));
+        let (extra, both) = (row("expensive_flush"), row("handle_request"));
         assert!(cells(&extra, '█') > 0 && cells(&extra, '▒') == 0, "{extra}");
         assert!(cells(&both, '▒') > 0, "{both}");
     }

@@ -4,7 +4,7 @@ use super::interface::Session;
 use whyslow::parts::tui::app::{App, Cursor};
 use whyslow::parts::tui::layers::TimelineView;
 use whyslow::parts::tui::theme::ColourDepth;
-use whyslow::parts::tui::tree::{TreeItem, path_text};
+use whyslow::parts::tui::tree::path_text;
 
 fn session(keys: &str) -> Session {
     let mut session = Session::new(120, 40, ColourDepth::True);
@@ -25,17 +25,7 @@ fn inverted_tree_begins_with_what_took_time() {
     assert!(session.lines().join("\n").contains("callees first, by extra time"));
     let comparison = session.app.comparison.clone().unwrap();
     let (model, inverted) = session.app.shown_tree().unwrap();
-    let roots: Vec<u32> = session
-        .app
-        .tree
-        .rows
-        .visible
-        .iter()
-        .filter_map(|item| match item {
-            TreeItem::Node(at) => Some(*at),
-            TreeItem::Small(_) => None,
-        })
-        .collect();
+    let roots: Vec<u32> = session.app.tree.rows.visible.iter().filter_map(|item| item.node()).collect();
     let deltas: Vec<f64> = roots.iter().map(|at| inverted.tree.nodes[*at as usize].delta_ns).collect();
     assert!(deltas.is_sorted_by(|a, b| a >= b), "{deltas:?}");
     let all: f64 = inverted.tree.nodes.iter().filter(|n| n.parent.is_none()).map(|n| n.delta_ns).sum();
@@ -44,7 +34,7 @@ fn inverted_tree_begins_with_what_took_time() {
     let first = here(&session.app);
     session.keys("Right Right");
     let below = here(&session.app);
-    assert_eq!((first.len(), below.len(), &below[0]), (1, 2, &first[0]));
+    assert!(first.len() == 1 && below.len() > 1 && below[0] == first[0], "{below:?}");
     let path = path_text(&model, inverted.tree.nodes[roots[0] as usize].context);
     assert_eq!(path, first);
 }

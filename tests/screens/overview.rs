@@ -50,11 +50,11 @@ fn zoom_reads_the_window_and_counts_its_executions() {
     let mut session = session(80, 24, "r");
     let page = |s: &Session| s.lines().join("\n");
     assert!(page(&session).contains("slow and ") && page(&session).contains("lost"), "{}", page(&session));
-    let whole = session.app.overview.whole.as_ref().unwrap().span;
+    let whole = session.app.overview.whole.as_ref().unwrap().grid.whole();
     session.keys("End + +");
     assert!(!page(&session).contains("lost"), "{}", page(&session));
     let Some(view) = session.app.top::<OverviewView>() else { panic!("closed") };
-    assert_eq!(view.detail.as_ref().map(|detail| detail.span), Some(view.time.window), "the window was read");
+    assert_eq!(view.detail.as_ref().map(|detail| detail.grid.whole()), Some(view.time.window), "the window was read");
     assert_eq!(view.time.window.len(), whole.len() / 2 / 2);
     session.keys("z Esc");
     assert!(session.app.layers.is_empty());

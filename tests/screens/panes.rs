@@ -6,7 +6,7 @@ use whyslow::parts::tui::layers::{PageLayer, page_height};
 use whyslow::parts::tui::message::UiMessage;
 use whyslow::parts::tui::pane::Pane;
 use whyslow::parts::tui::theme::ColourDepth;
-use whyslow::parts::tui::tree::TreeItem;
+use whyslow::parts::tui::tree::{TreeItem, path_text};
 
 /// The column and the line where a text is on the screen.
 fn place(session: &Session, text: &str) -> (u16, u16) {
@@ -40,19 +40,18 @@ fn small_siblings_share_a_row_with_their_sums() {
     };
     let parent = small.parent.unwrap();
     let siblings: Vec<_> = comparison.tree.nodes.iter().filter(|n| n.parent == Some(parent)).collect();
-    let shown = items.iter().filter(
-        |item| matches!(item, TreeItem::Node(at) if comparison.tree.nodes[*at as usize].parent == Some(parent)),
-    );
-    let all: f64 = siblings.iter().map(|n| n.delta_ns).sum();
-    let large: f64 = shown
-        .clone()
-        .map(|item| match item {
-            TreeItem::Node(at) => comparison.tree.nodes[*at as usize].delta_ns,
-            TreeItem::Small(_) => 0.0,
+    let shown: Vec<_> = items
+        .iter()
+        .filter_map(|item| match item {
+            TreeItem::Node(chain) => comparison.tree.nodes.get(chain.first as usize),
+            TreeItem::Small(_) => None,
         })
-        .sum();
+        .filter(|node| node.parent == Some(parent))
+        .collect();
+    let all: f64 = siblings.iter().map(|n| n.delta_ns).sum();
+    let large: f64 = shown.iter().map(|node| node.delta_ns).sum();
     assert!((all - large - small.delta_ns).abs() < 1.0);
-    assert_eq!(siblings.len(), shown.count() + small.count as usize);
+    assert_eq!(siblings.len(), shown.len() + small.count as usize);
     assert!(session.lines().join("").contains(&format!("… {} below 1%", small.count)));
     session.app.tree.cursor = Cursor::Row(row);
     session.keys("Enter");
@@ -147,6 +146,60 @@ fn bars_show_what_both_groups_have_and_the_extra_apart() {
     let row = |name: &str| lines.iter().rfind(|line| line.contains(name) && !line.contains("Waiting")).unwrap().clone();
     let extra = row("expensive_flush");
     assert!(extra.contains('█') && !extra.contains('▒'), "{extra}");
-    let both = row("worker_main");
+    let both = row("handle_request");
     assert!(both.contains('▒') && both.contains('█'), "{both}");
+}
+
+/// The nodes of the row under the cursor, by name.
+fn chain(session: &Session) -> Vec<String> {
+    let Cursor::Row(row) = session.app.tree.cursor else { panic!("{:?}", session.app.tree.cursor) };
+    let (model, comparison) = session.app.shown_tree().unwrap();
+    let TreeItem::Node(chain) = session.app.tree.rows.visible[row] else { panic!("several nodes") };
+    let path = path_text(&model, comparison.tree.nodes[chain.last as usize].context);
+    path[path.len() - (chain.last - chain.first) as usize - 1..].to_vec()
+}
+
+#[test]
+fn a_chain_of_calls_is_one_row_that_opens_and_closes() {
+    let mut session = Session::new(120, 40, ColourDepth::True);
+    session.ready();
+    session.keys("Down Down Down");
+    session.app.tree.cursor = Cursor::Row(0);
+    let rows = session.app.tree.rows.visible.clone();
+    assert_eq!(chain(&session), ["ledgerd", "start_thread", "worker_main", "handle_request"]);
+    let page = session.lines().join("\n");
+    assert!(page.contains("› handle_request "), "{page}");
+    // Each node has a row of its own, and the figures of its own.
+    session.keys("Right");
+    assert_eq!(chain(&session), ["ledgerd"]);
+    assert_eq!(session.app.tree.rows.visible.len(), rows.len() + 3);
+    session.keys("Right Right Right");
+    assert_eq!(chain(&session), ["handle_request"]);
+    // Folding a node of the chain closes it; unfolding shows what was there before.
+    session.keys("Left Left Left Left Left Left Left Left");
+    assert_eq!(session.app.tree.rows.visible.len(), 1);
+    assert_eq!(chain(&session), ["ledgerd", "start_thread", "worker_main", "handle_request"]);
+    session.keys("Right");
+    let depths = |items: &[TreeItem]| items.iter().map(TreeItem::depth).collect::<Vec<_>>();
+    assert_eq!(depths(&session.app.tree.rows.visible)[..2], depths(&rows)[..2]);
+    // A search for a node in the middle of a chain shows it.
+    session.keys("/ w o r k e r _ m a i n Enter");
+    assert_eq!(chain(&session), ["worker_main"]);
+}
+
+#[test]
+fn a_thread_has_a_row_of_its_own() {
+    let mut session = Session::new(120, 40, ColourDepth::True);
+    session.ready();
+    session.keys("/ e x p e n s i v e Enter");
+    let (model, comparison) = session.app.shown_tree().unwrap();
+    let threads = session.app.tree.rows.visible.iter().filter_map(|item| match item {
+        TreeItem::Node(chain) => {
+            let first = path_text(&model, comparison.tree.nodes[chain.first as usize].context);
+            first.last().unwrap().starts_with("thread ").then_some(chain)
+        }
+        TreeItem::Small(_) => None,
+    });
+    let lengths: Vec<bool> = threads.map(|chain| chain.is_long()).collect();
+    assert!(!lengths.is_empty() && !lengths.contains(&true), "{lengths:?}");
 }

@@ -11,7 +11,7 @@ use whyslow::parts::compare::inverted::invert;
 use whyslow::parts::tui::app::App;
 use whyslow::parts::tui::layers::TimelineView;
 use whyslow::parts::tui::theme::ColourDepth;
-use whyslow::parts::tui::tree::{TreeItem, path_text};
+use whyslow::parts::tui::tree::path_text;
 use whyslow::parts::view::diff_parts::DiffParts;
 use whyslow::parts::view::overview::OverviewAnswer;
 use whyslow::parts::view::text::{Glyphs, Page};
@@ -61,8 +61,8 @@ fn tree_equals(session: &Session, twin: &Value) {
     let top = usize::from(inside.y) + tree.cause_head + tree.causes + tree.tree_head;
     let mut seen = 0;
     for (row, item) in session.app.tree.rows.visible.iter().enumerate().skip(session.app.tree.offset).take(tree.rows) {
-        let TreeItem::Node(at) = item else { continue };
-        let path = path_text(&model, comparison.tree.nodes[*at as usize].context);
+        let Some(at) = item.node() else { continue };
+        let path = path_text(&model, comparison.tree.nodes[at as usize].context);
         let (_, value) = twin.iter().find(|(of, _)| *of == path).unwrap_or_else(|| panic!("no node {path:?}"));
         let line: String = lines[top + row - session.app.tree.offset].chars().skip(usize::from(inside.x)).collect();
         let shown: Vec<&str> = line.split("  ").map(str::trim).collect();

@@ -6,7 +6,7 @@ use crate::tui::app::App;
 use crate::tui::job::{Job, JobError};
 
 use crate::tui::search::TextSearch;
-use crate::tui::tree::{TreeRows, find_path, path_text};
+use crate::tui::tree::{TreeDirection, TreeRows, find_path, path_text};
 use std::sync::Arc;
 
 /// Show the tree with callees first, or with callers first again.
@@ -47,7 +47,7 @@ pub struct InvertedPlace {
 pub fn show(app: &mut App, tree: Arc<InvertedTree>, place: Option<InvertedPlace>) {
     leave(app);
     let order = app.tree.rows.order();
-    let mut rows = TreeRows::default();
+    let mut rows = TreeRows::new(TreeDirection::CalleesFirst);
     let (model, of) = (&tree.model, &tree.comparison.tree);
     let place = place.unwrap_or(InvertedPlace { unfolded: Vec::new(), cursor: None });
     rows.recall(&place.unfolded, model, of);

@@ -19,7 +19,7 @@ use crate::tui::layers::page::PageLayer;
 use crate::tui::pane::{JumpOrigin, Pane};
 use crate::tui::search::MatchStep;
 use crate::tui::theme::StyleScope;
-use crate::tui::tree::{TreeItem, ancestry, depth, path_text};
+use crate::tui::tree::{TreeItem, ancestry, path_text};
 use crate::tui::widget::page::{StyledLine, plain};
 use crate::view::words;
 use draw::fold_column;
@@ -36,7 +36,10 @@ impl PaneView for TreeView {
     }
 
     fn lay_out(&self, app: &App, frame: &mut ScreenFrame) {
-        frame.tree = TreeLines::new(frame.inside(Pane::Tree).height, app.causes().len());
+        frame.tree = TreeLines {
+            names: draw::widest_name(app),
+            ..TreeLines::new(frame.inside(Pane::Tree).height, app.causes().len())
+        };
         frame.tree_details = tree_details(app, frame);
     }
 
@@ -95,7 +98,7 @@ impl PaneView for TreeView {
         if let Some(small) = app.tree.small_nodes() {
             app.tree.cursor = Cursor::Row(app.tree.rows.split(small, &model, &comparison.tree));
         } else if app.node().is_some_and(|(_, n)| app.tree.rows.is_unfolded(n)) {
-            app.tree.rows.fold(row, &comparison.tree);
+            app.tree.rows.fold(row, &model, &comparison.tree);
         } else {
             app.tree.rows.unfold(row, &model, &comparison.tree);
         }
@@ -120,8 +123,8 @@ impl PaneView for TreeView {
             return false;
         }
         let width = usize::from(app.frame.inside(Pane::Tree).width);
-        let is_triangle = item.zip(app.shown_tree()).is_some_and(|(item, (_, comparison))| {
-            let at = fold_column(width, depth(item, &comparison.tree) as usize);
+        let is_triangle = item.is_some_and(|item| {
+            let at = fold_column(width, app.frame.tree.names, item.depth() as usize);
             matches!(item, TreeItem::Node(_)) && (at..at + 2).contains(&column)
         });
         app.tree.touched = true;
@@ -166,11 +169,15 @@ impl TreeView {
         let Some((model, comparison)) = app.shown_tree() else { return };
         app.tree.touched = true;
         match app.tree.cursor {
-            // An unfolded node is entered.
-            Cursor::Row(_) if app.node().is_some_and(|(_, n)| n.size > 1 && app.tree.rows.is_unfolded(n)) => {
-                self.vertical(app, 1);
-            }
             Cursor::Row(_) if app.tree.small_nodes().is_some() => self.open(app),
+            Cursor::Row(row) if app.node().is_some_and(|(_, n)| n.size == 1 || app.tree.rows.is_unfolded(n)) => {
+                // A chain is opened, an unfolded node is entered.
+                if !app.tree.rows.open_chain(row, &model, &comparison.tree)
+                    && app.node().is_some_and(|(_, n)| n.size > 1)
+                {
+                    self.vertical(app, 1);
+                }
+            }
             Cursor::Row(row) => app.tree.rows.unfold(row, &model, &comparison.tree),
             Cursor::Cause(_) => self.open(app),
         }
@@ -178,11 +185,11 @@ impl TreeView {
 }
 
 fn fold(app: &mut App) {
-    let (Some((_, comparison)), Cursor::Row(row)) = (app.shown_tree(), app.tree.cursor) else { return };
+    let (Some((model, comparison)), Cursor::Row(row)) = (app.shown_tree(), app.tree.cursor) else { return };
     app.tree.touched = true;
     let unfolded = app.node().is_some_and(|(_, n)| n.size > 1 && app.tree.rows.is_unfolded(n));
     if unfolded {
-        app.tree.rows.fold(row, &comparison.tree);
+        app.tree.rows.fold(row, &model, &comparison.tree);
     } else if let Some(parent) = app.tree.rows.parent_row(row, &comparison.tree) {
         app.tree.cursor = Cursor::Row(parent);
     }
@@ -328,10 +335,7 @@ fn path_under_cursor(app: &App) -> Option<Vec<String>> {
     let node = match app.tree.cursor {
         Cursor::Cause(at) => cause_node(&model, &comparison, comparison.causes.get(at)?)?,
         Cursor::Row(_) if app.tree.inverted.is_some() => return None,
-        Cursor::Row(row) => match app.tree.rows.visible.get(row)? {
-            TreeItem::Node(at) => *at,
-            TreeItem::Small(_) => return None,
-        },
+        Cursor::Row(row) => app.tree.rows.visible.get(row)?.node()?,
     };
     let contexts = ancestry(&comparison.tree, node);
     let frame = |at: &u32| comparison.tree.nodes.get(*at as usize).map(|n| words::frame(&model, n.context));

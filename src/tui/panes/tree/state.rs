@@ -64,7 +64,7 @@ pub struct TreePane {
 impl TreePane {
     /// The direction of the tree that is shown.
     pub fn direction(&self) -> TreeDirection {
-        if self.inverted.is_some() { TreeDirection::CalleesFirst } else { TreeDirection::CallersFirst }
+        self.rows.direction()
     }
 
     /// The small nodes under the cursor, if it is on a row of several.
