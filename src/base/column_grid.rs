@@ -2,8 +2,8 @@
 //!
 //! In: a range in nanoseconds and a number of columns. Out: where a column begins, the column of a time, the part of a
 //! range in each column. Borders are rounded down, so that columns tile the range; any two moments of 64 bits may be
-//! its ends. Cost: the borders are kept, eight bytes for each column; a time is a multiplication, which says about where
-//! its column is, and a look at the borders there.
+//! its ends. Cost: the borders are kept, eight bytes for each column; a time is a multiplication, which says about
+//! where its column is, and a look at the borders there.
 
 use super::time::{Ns, Span, Timestamp};
 use std::ops::Range;

@@ -23,22 +23,8 @@ const fn entry(
 pub static TABLE: &[KeyBinding] = &[
     entry(A::Up, "up", "Up k", "move up", Any, None),
     entry(A::Down, "down", "Down j", "move down", Any, None),
-    entry(
-        A::Left,
-        "left",
-        "Left h",
-        "move left; in the tree: fold the node or go to its parent; in the propagation: previous path",
-        Any,
-        None,
-    ),
-    entry(
-        A::Right,
-        "right",
-        "Right l",
-        "move right; in the tree: unfold the node; in the propagation: next path",
-        Any,
-        None,
-    ),
+    entry(A::Left, "left", "Left h", "move left; in the tree: fold the node or go to its parent", Any, None),
+    entry(A::Right, "right", "Right l", "move right; in the tree: unfold the node, open a chain", Any, None),
     entry(A::PageUp, "page up", "PgUp Ctrl-b", "move up by a page", Any, None),
     entry(A::PageDown, "page down", "PgDn Ctrl-f", "move down by a page", Any, None),
     entry(A::Home, "first", "Home", "move to the first line or bin", Any, None),
@@ -102,6 +88,8 @@ pub static TABLE: &[KeyBinding] = &[
         Some("ranks"),
     ),
     entry(A::Open, "open", "Enter Space", "go to the next step", Path, Some("walk")),
+    entry(A::Left, "left", "Left h", "go to the previous path", Path, None),
+    entry(A::Right, "right", "Right l", "go to the next path", Path, Some("next path")),
     entry(
         A::Moment,
         "moment",

@@ -304,6 +304,14 @@ impl Theme {
         Theme::of_deviations(deviations.map(|d| d.clamp(-most, most)))
     }
 
+    /// The scope for a delay with this share of all delay: the strongest where the time is, dim below a hundredth.
+    pub fn of_share(share: f64) -> StyleScope {
+        match Theme::of_difference(Some(f64::MAX), share) {
+            StyleScope::Same => StyleScope::Dim,
+            scope => scope,
+        }
+    }
+
     /// The scope for a difference of this many deviations: neutral below 1, full from 3 (ALGORITHMS.md 7.3).
     pub fn of_deviations(deviations: Option<f64>) -> StyleScope {
         match deviations {

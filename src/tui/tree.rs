@@ -1,12 +1,12 @@
 //! The visible nodes of the differential tree, their order, and the position of the cursor.
 //!
-//! In: a comparison's tree (pre-order, possibly millions of nodes). State: the unfolded contexts and, made from
-//! them, the visible nodes in the order of drawing. Unfolding and folding splice that list; children are found by
-//! jumping over subtrees; nothing else is ever touched, so a key costs the rows that it changes. Children below one
-//! per cent of the whole share a row with their sum. A node shares its row with an only child that has the same time,
-//! and so on: a chain of calls says nothing but its names. A thread has a row of its own, since a path that goes over to
-//! it is no call, and so has a root of the tree with callees first, which is what all below is about. Contexts are
-//! handles of the model and stay valid when groups change; for another model they are found again by name.
+//! In: a comparison's tree (pre-order, possibly millions of nodes). State: the unfolded contexts and, made from them,
+//! the visible nodes in the order of drawing. Unfolding and folding splice that list; children are found by jumping
+//! over subtrees; nothing else is ever touched, so a key costs the rows that it changes. Children below one per cent of
+//! the whole share a row with their sum. A node shares its row with an only child that has the same time, and so on: a
+//! chain of calls says nothing but its names. A thread has a row of its own, since a path that goes over to it is no
+//! call, and so has a root of the tree with callees first, which is what all below is about. Contexts are handles of
+//! the model and stay valid when groups change; for another model they are found again by name.
 
 mod items;
 

@@ -16,7 +16,7 @@ use crate::tui::pane::{JumpOrigin, Pane};
 use crate::tui::report::AnomalyReport;
 use crate::tui::search::MatchStep;
 use crate::tui::sources::{RootCauseOrder, RootCauseRow};
-use crate::tui::theme::StyleScope;
+use crate::tui::theme::{StyleScope, Theme};
 use crate::tui::widget::table::{TableColumn, TableLayout};
 use crate::view::anomalies::{Words, examined, of_source};
 
@@ -216,7 +216,8 @@ fn draw(canvas: &mut Canvas<'_>, app: &App) {
         }
     }
     let shown = list.visible.iter().enumerate().skip(list.offset).take(app.frame.list.rows);
-    let rows = Rows { app, report: found, table: &table };
+    let all_ns = found.anomalies.sources.iter().map(|source| cost_ns(found, source)).sum();
+    let rows = Rows { app, report: found, table: &table, all_ns };
     for (line, (row, at)) in shown.enumerate() {
         let here = row == list.row;
         rows.draw(canvas, top + line, *at, here && app.pane == Pane::Anomalies);
@@ -301,11 +302,28 @@ fn head(canvas: &mut Canvas<'_>, table: &TableLayout, app: &App, report: &Anomal
     }
 }
 
+/// True where executions are judged, and this was in none.
+fn is_outside(report: &AnomalyReport, source: &RootCause) -> bool {
+    report.anomalies.examined.executions.is_some() && !source.in_executions
+}
+
+/// What a root cause cost: the delay that it caused, or its own where no victim is known. Rows in brackets cost
+/// nothing that is asked about.
+fn cost_ns(report: &AnomalyReport, source: &RootCause) -> i64 {
+    match source.affected_ns {
+        _ if source.idle || is_outside(report, source) => 0,
+        0 => source.excess_ns.max(0),
+        ns => ns,
+    }
+}
+
 /// Draws the rows of the table.
 struct Rows<'a> {
     app: &'a App,
     report: &'a AnomalyReport,
     table: &'a TableLayout,
+    /// What all root causes cost.
+    all_ns: i64,
 }
 
 impl Rows<'_> {
@@ -331,13 +349,9 @@ impl Rows<'_> {
         is_match: bool,
         here: bool,
     ) {
-        let of_executions = self.report.anomalies.examined.executions.is_some();
-        let is_outside = of_executions && !source.in_executions;
-        let scope = match () {
-            () if source.idle || is_outside => StyleScope::Dim,
-            () if source.noise.is_some() => StyleScope::Slow2,
-            () => StyleScope::Slow3,
-        };
+        let is_outside = is_outside(self.report, source);
+        let share = cost_ns(self.report, source) as f64 / self.all_ns.max(1) as f64;
+        let scope = if source.idle || is_outside { StyleScope::Dim } else { Theme::of_share(share) };
         // A delay without a known victim is shown in brackets.
         let delay = match source.affected_ns {
             _ if self.app.patterns.list.order == RootCauseOrder::Excess => figure::extra(source.excess_ns as f64),

@@ -14,7 +14,7 @@ use crate::tui::frame::{PathLines, ScreenFrame, first_shown};
 use crate::tui::layers::page::PageLayer;
 use crate::tui::pane::{JumpOrigin, Pane};
 use crate::tui::patterns::PathPane;
-use crate::tui::report::{AnomalyReport, streams};
+use crate::tui::report::{AnomalyReport, OccurrencePosition, streams};
 use crate::tui::theme::StyleScope;
 use crate::tui::widget::spacetime::{Arrow, Bar, SpaceTime};
 use crate::tui::widget::table::{TableColumn, TableLayout};
@@ -150,11 +150,16 @@ fn draw(canvas: &mut Canvas<'_>, app: &App) {
         let here = app.pane == Pane::Path && at == place.step;
         StepRow { app, report: found, step, here }.draw(canvas, &table, top + line);
     }
+    legend(canvas, path, &lines);
 }
 
 fn head(canvas: &mut Canvas<'_>, found: &AnomalyReport, path: &PropagationPath, at: usize) {
     let (excess, affected) = (figure::time(path.excess_ns as f64), figure::time(path.affected_ns as f64));
-    let x = canvas.text(1, 0, &format!("path {} of {}", at + 1, found.anomalies.paths.len()), StyleScope::Strong);
+    let number = match canvas.width() {
+        ..NUMBERED => format!("path {} of {}", at + 1, found.anomalies.paths.len()),
+        _ => number(found, at),
+    };
+    let x = canvas.text(1, 0, &number, StyleScope::Strong);
     let text = match (path.affected_ns, path.messages) {
         (_, 0) if path.excess_ns < 0 => {
             format!("  a different call sequence, which saved {}", figure::time(-path.excess_ns as f64))
@@ -178,6 +183,38 @@ fn head(canvas: &mut Canvas<'_>, found: &AnomalyReport, path: &PropagationPath, 
         }
     };
     canvas.text(x, 0, &text, StyleScope::Dim);
+}
+
+/// Columns from which a path has its number among those of its root cause.
+const NUMBERED: usize = 90;
+
+/// The number of a path, and that among those of its root cause.
+fn number(found: &AnomalyReport, at: usize) -> String {
+    let root_cause = |path: &Option<OccurrencePosition>| path.map(|beginning| beginning.root_cause);
+    let all = format!("path {} of {}", at + 1, found.anomalies.paths.len());
+    let Some(of) = found.beginnings.get(at).and_then(root_cause) else { return all };
+    let count = |paths: &[Option<OccurrencePosition>]| paths.iter().filter(|path| root_cause(path) == Some(of)).count();
+    let before = count(found.beginnings.get(..at).unwrap_or(&[]));
+    format!("{all} ({} of {} of its root cause)", before + 1, count(&found.beginnings))
+}
+
+/// What the symbols of the drawing mean.
+const LEGEND: [(&str, StyleScope, &str); 3] = [
+    ("█", StyleScope::SlowBar, " busy  "),
+    ("▒", StyleScope::Slow1, " waits  "),
+    ("┄", StyleScope::Dim, " on its way"),
+];
+
+/// The legend of the drawing on the last line, where the steps leave it empty.
+fn legend(canvas: &mut Canvas<'_>, path: &PropagationPath, lines: &PathLines) {
+    if lines.drawing == 0 || path.steps.len() >= lines.steps || canvas.height() == 0 {
+        return;
+    }
+    let (mut x, y) = (2, canvas.height() - 1);
+    for (symbol, scope, meaning) in LEGEND {
+        x = canvas.text(x, y, symbol, scope);
+        x = canvas.text(x, y, meaning, StyleScope::Dim);
+    }
 }
 
 /// The delay of this path's own execution.
@@ -244,7 +281,8 @@ fn step_table(width: usize, report: &AnomalyReport, path: &PropagationPath) -> T
         TableColumn::right("at").from(88, 14),
         TableColumn::right("took").from(40, 10),
         TableColumn::right("usually").from(60, 10),
-        TableColumn::right("extra").fixed(11),
+        // A step may be longer than the delay of one execution by it.
+        TableColumn::right(if path.execution.is_some() { "delayed it" } else { "extra" }).fixed(11),
     ];
     TableLayout::new(width, 2, 2, &columns)
 }
