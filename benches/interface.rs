@@ -26,7 +26,7 @@ use whyslow::parts::model::metric::{Column, Metric};
 use whyslow::parts::model::{Model, TraceId, TraceInfo, TraceLevel};
 use whyslow::parts::tui::app::App;
 use whyslow::parts::tui::counts::HistogramCounter;
-use whyslow::parts::tui::job::{ComparedGroups, Done};
+use whyslow::parts::tui::job::{ArrangedTrees, ComparedGroups, Done};
 use whyslow::parts::tui::key::KeyPress;
 use whyslow::parts::tui::message::UiMessage;
 use whyslow::parts::tui::paint::Painter;
@@ -78,7 +78,7 @@ fn main() -> anyhow::Result<()> {
                 &mut app,
                 UiMessage::Done(Done::Compared(Ok(ComparedGroups {
                     comparison: Arc::clone(&comparison),
-                    inverted: None,
+                    trees: ArrangedTrees::default(),
                 }))),
             );
             update(&mut app, UiMessage::Done(Done::Counted(Arc::clone(&counts))));

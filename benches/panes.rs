@@ -16,7 +16,7 @@ use whyslow::parts::session::{self, OpenOptions, Session};
 use whyslow::parts::symbols::files::SymbolPaths;
 use whyslow::parts::tui::app::App;
 use whyslow::parts::tui::counts::HistogramCounter;
-use whyslow::parts::tui::job::{ComparedGroups, Done};
+use whyslow::parts::tui::job::{ArrangedTrees, ComparedGroups, Done};
 use whyslow::parts::tui::key::KeyPress;
 use whyslow::parts::tui::message::UiMessage;
 use whyslow::parts::tui::report::AnomalyReport;
@@ -139,7 +139,7 @@ fn interface(traces: &[PathBuf], programs: Option<PathBuf>, s: f64) -> anyhow::R
                 &mut app,
                 UiMessage::Done(Done::Compared(Ok(ComparedGroups {
                     comparison: Arc::new(comparison),
-                    inverted: None,
+                    trees: ArrangedTrees::default(),
                 }))),
             );
             update(&mut app, UiMessage::Done(Done::Counted(Arc::new(counter.count(&groups)))));

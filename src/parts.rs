@@ -128,8 +128,8 @@ pub mod compare {
     pub mod functions {
         pub use crate::compare::functions::{by_function, sandwich};
     }
-    pub mod inverted {
-        pub use crate::compare::inverted::invert;
+    pub mod arranged {
+        pub use crate::compare::arranged::{Arrangement, invert};
     }
     pub mod members {
         pub use crate::compare::members::members;

@@ -74,6 +74,7 @@ mod texts;
 mod thread_lanes;
 mod tour;
 mod traces;
+mod trees;
 mod upstream;
 mod user_space;
 mod variants;

@@ -369,30 +369,6 @@ fn baseline_is_the_fast_group() {
 }
 
 #[test]
-fn diff_prints_one_function_and_callees_first() {
-    let words = ["diff", "--task", "app:request", LOCK, "--symbols", "fixtures/traces/lock-contention/bin"];
-    let answer = json(&[&words[..], &["--json", "--callees-first", "--function", "expensive_flush"]].concat());
-    let sum = |key: &str| {
-        let roots = answer[key].as_array().unwrap().iter().filter(|node| node["depth"] == 0);
-        roots.map(|node| node["delta_ns"].as_f64().unwrap()).sum::<f64>()
-    };
-    assert!((sum("callees_first") - answer["extra_ns"].as_f64().unwrap()).abs() < 10.0);
-    let function = &answer["function"];
-    let of_list = answer["functions"].as_array().unwrap().iter().find(|f| f["name"] == "expensive_flush").unwrap();
-    assert_eq!((&function["delta_ns"], &function["places"]), (&of_list["delta_ns"], &of_list["places"]));
-    assert_eq!(function["callers"]["frames"][0]["name"], "journal_tick");
-    let text = |more: &[&str]| {
-        let out = output(&[&words[..], more].concat());
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        String::from_utf8(out.stdout).unwrap()
-    };
-    assert!(text(&["--callees-first"]).contains("\nCallees first: own time of each frame"));
-    let one = text(&["--function", "expensive_flush"]);
-    assert!(one.contains("\nCallers, the nearest first\n") && one.contains("journal_tick"), "{one}");
-    refuses(&[&words[..], &["--function", "expensive_flsh"]].concat(), 2, &["did you mean `expensive_flush`"]);
-}
-
-#[test]
 fn help_has_examples_and_each_command_only_its_own_options() {
     let help = |words: &[&str]| String::from_utf8(output(words).stdout).unwrap();
     let main = help(&["--help"]);

@@ -10,8 +10,8 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::compare::arranged::{Arrangement, invert};
 use whyslow::parts::compare::functions::{by_function, sandwich};
-use whyslow::parts::compare::inverted::invert;
 use whyslow::parts::input::Argument;
 use whyslow::parts::model::settings::Settings;
 use whyslow::parts::session::{OpenOptions, Session};
@@ -123,7 +123,7 @@ fn exported(schemas: &Schemas, report: &mut Report) {
     assert!(!found.paths.is_empty());
     let model = mining.executions().unwrap();
     let comparison = whyslow::parts::session::compare(model, &Default::default(), &ctx).unwrap();
-    let inverted = invert(model, &comparison, &ctx).unwrap();
+    let inverted = invert(model, &comparison, &Arrangement::default(), &ctx).unwrap();
     let function = sandwich(model, &comparison.tree, &by_function(model, &comparison.tree)[0].name);
     let parts = DiffParts { inverted: Some(&inverted), function: function.as_ref(), ..DiffParts::default() };
     let diff = whyslow::parts::view::json::diff(model, &comparison, &parts, None);

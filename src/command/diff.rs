@@ -4,13 +4,14 @@ use super::console::Console;
 use super::{Outcome, Question, compared};
 use crate::base::spelling::suggest;
 use crate::compare::Comparison;
-use crate::compare::functions::{Sandwich, by_function, sandwich};
-use crate::compare::inverted::invert;
+use crate::compare::arranged::{Arrangement, KernelFrames, Transform, TransformKind, arrange, invert};
+use crate::compare::functions::{FunctionDiff, Sandwich, by_function, sandwich};
 use crate::compare::members::typical;
 use crate::compare::moments::unknown_execution;
 use crate::confinement::Files;
 use crate::input::Argument;
 use crate::model::Model;
+use crate::model::context::Frame;
 use crate::model::execution::ExecutionId;
 use crate::options::{ExecutionPair, GroupOptions, InputOptions};
 use crate::session::{self, Session, UsageError};
@@ -37,6 +38,18 @@ pub struct DiffOptions {
     /// Also the tree with callees first: each frame by its own time, its callers below it
     #[arg(long)]
     callees_first: bool,
+    /// In text, trees with the kernel's functions below system calls and page faults; in JSON they always are there
+    #[arg(long)]
+    kernel_frames: bool,
+    /// Trees of this function, call, wait or thread alone, with what is below it; may be given several times
+    #[arg(long, value_name = "NAME")]
+    focus: Vec<String>,
+    /// Trees without this function, call, wait or thread, and what is below it; may be given several times
+    #[arg(long, value_name = "NAME")]
+    drop: Vec<String>,
+    /// Trees in which what is below this function, call, wait or thread is its own time; may be given several times
+    #[arg(long, value_name = "NAME")]
+    collapse: Vec<String>,
     /// One function, call, wait or thread over all contexts, with its callers and callees
     #[arg(long, value_name = "NAME", conflicts_with = "executions")]
     function: Option<String>,
@@ -62,9 +75,17 @@ impl Question for DiffOptions {
         let timelines = pair.as_ref().map_or(&[][..], |both| both);
         let (model, comparison) = compared(&self.input, &self.groups, timelines, &mut session, console)?;
         let aligned = pair.map(|[a, b]| session::align(&model, a, b)).transpose()?;
-        let inverted = if self.callees_first { Some(invert(&model, &comparison, console.ctx)?) } else { None };
+        let arrangement = self.arrangement(&model, &comparison)?;
+        let arranged = arrange(&model, &comparison, &arrangement, console.ctx)?;
+        let inverted =
+            self.callees_first.then(|| invert(&model, &comparison, &arrangement, console.ctx)).transpose()?;
         let function = self.function.as_deref().map(|name| function(&model, &comparison, name)).transpose()?;
-        let parts = DiffParts { aligned: aligned.as_ref(), inverted: inverted.as_ref(), function: function.as_ref() };
+        let parts = DiffParts {
+            aligned: aligned.as_ref(),
+            arranged: arranged.as_ref(),
+            inverted: inverted.as_ref(),
+            function: function.as_ref(),
+        };
         console.answer(
             self.json,
             || json::diff(&model, &comparison, &parts, self.max_nodes),
@@ -75,6 +96,24 @@ impl Question for DiffOptions {
 }
 
 impl DiffOptions {
+    /// The arrangement of the trees that the options ask for.
+    fn arrangement(&self, model: &Model, comparison: &Comparison) -> anyhow::Result<Arrangement> {
+        let kernel = if self.kernel_frames || self.json { KernelFrames::Shown } else { KernelFrames::Hidden };
+        let options = [
+            (TransformKind::Focus, "--focus", &self.focus),
+            (TransformKind::Drop, "--drop", &self.drop),
+            (TransformKind::Collapse, "--collapse", &self.collapse),
+        ];
+        let mut arrangement = Arrangement { kernel, transforms: Vec::new() };
+        for (kind, option, names) in options {
+            for name in names {
+                let frame = frame(model, comparison, option, name)?;
+                arrangement.transforms.push(Transform { kind, frame });
+            }
+        }
+        Ok(arrangement)
+    }
+
     /// Both executions; beside one that was named alone the fast one of typical length, which the groups decide.
     fn paired(
         &self,
@@ -95,15 +134,24 @@ impl DiffOptions {
     }
 }
 
+/// The frame that the tree draws so.
+fn frame(model: &Model, comparison: &Comparison, option: &str, name: &str) -> anyhow::Result<Frame> {
+    let mut frames = comparison.tree.nodes.iter().map(|node| model.contexts.frame(node.context));
+    let found = frames.find(|frame| words::frame_in_words(model, *frame) == name);
+    found.ok_or_else(|| unknown_frame(&by_function(model, &comparison.tree), option, name))
+}
+
 /// The function of that name, as the tree draws it.
 fn function(model: &Model, comparison: &Comparison, name: &str) -> anyhow::Result<Sandwich> {
     let all = by_function(model, &comparison.tree);
     let found = all.iter().find(|f| f.name == name || words::frame_of_path(&f.name) == name);
-    if let Some(found) = found.and_then(|found| sandwich(model, &comparison.tree, &found.name)) {
-        return Ok(found);
-    }
-    // The largest differences are those that one asks about.
+    let found = found.and_then(|found| sandwich(model, &comparison.tree, &found.name));
+    found.ok_or_else(|| unknown_frame(&all, "--function", name))
+}
+
+/// No tree has this frame; the hint is one of those with the largest differences, which are those that one asks about.
+fn unknown_frame(all: &[FunctionDiff], option: &str, name: &str) -> anyhow::Error {
     let names: Vec<String> = all.iter().take(NAMED).map(|f| words::frame_of_path(&f.name).to_owned()).collect();
     let hint = suggest(name, &names);
-    Err(UsageError(format!("--function {name}: the compared executions were never in it; {hint}")).into())
+    UsageError(format!("{option} {name}: the compared executions were never in it; {hint}")).into()
 }

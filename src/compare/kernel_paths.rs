@@ -124,6 +124,11 @@ const MAP_USERS: [&str; 11] = [
 ];
 const MAP_LOCK: &str = "for the lock of its memory map";
 
+/// True for a function that says on which of the paths a stack is.
+pub(super) fn is_named(function: &str) -> bool {
+    PATHS.iter().any(|path| path.functions.contains(&function))
+}
+
 /// What the kernel did for most of the time of a cause, as `, in page faults`; empty where that is not known.
 pub(super) fn in_kernel(kind: WaitKind, leaves: &Leaves<'_>) -> String {
     let may_be = matches!(

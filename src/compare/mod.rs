@@ -10,6 +10,7 @@
 //! ```
 
 mod across;
+pub mod arranged;
 mod causes;
 mod caveats;
 pub mod chance;
@@ -24,7 +25,6 @@ pub mod filter;
 pub mod functions;
 mod groups;
 mod interrupts;
-pub mod inverted;
 mod kept;
 mod kernel_paths;
 mod kinds;
@@ -54,7 +54,7 @@ pub use comparison::{
     Basis, Cause, CausePart, Comparison, Culprit, DiffNode, DiffTree, Dimension, Group, GroupsOrigin, SlowKind, Spread,
     Verdict,
 };
-pub use tree::frame_text;
+pub use tree::{frame_in_words, frame_text};
 pub use words::share_of_group;
 
 /// The label of the traces of `--baseline` that have none of their own.

@@ -9,7 +9,7 @@ use super::chance::{self, GroupSizes, MemberValue, Splits};
 use super::{DiffNode, DiffTree};
 use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::statistics::{Sums, benjamini_hochberg, welch};
-use crate::model::context::{ContextId, FrameKind};
+use crate::model::context::{ContextId, Frame, FrameKind};
 use crate::model::execution::{ContextTime, ExecutionId, InclusiveTimes};
 use crate::model::{Model, TraceLevel};
 
@@ -23,16 +23,19 @@ const FLOOR_NS: f64 = 1e3;
 /// A frame as drawn: `[futex]`, `thread journal`, `rank 3`, `handle_request`, `flush?` (the file that gave the name is
 /// unproven).
 pub fn frame_text(model: &Model, context: ContextId) -> String {
-    let frame = model.contexts.frame(context);
+    frame_in_words(model, model.contexts.frame(context))
+}
+
+/// A frame as drawn, wherever it is.
+pub fn frame_in_words(model: &Model, frame: Frame) -> String {
     match frame.kind {
         FrameKind::Function | FrameKind::Inlined => model.names.function(frame.name).into_owned(),
-        _ => frame_name(model, context),
+        _ => frame_name(model, frame),
     }
 }
 
 /// A frame as drawn, but without the mark of unproven names, for sorting.
-fn frame_name(model: &Model, context: ContextId) -> String {
-    let frame = model.contexts.frame(context);
+fn frame_name(model: &Model, frame: Frame) -> String {
     let name = model.names.get(frame.name);
     match frame.kind {
         FrameKind::Process | FrameKind::Function | FrameKind::Inlined | FrameKind::KernelFunction => name.to_string(),
@@ -386,7 +389,10 @@ fn pre_order(model: &Model, pairs: &[GroupSums]) -> Vec<OrderedContext> {
         }
     }
     let by_name = |list: &mut Vec<ContextId>| {
-        list.sort_by_cached_key(|c| (frame_name(model, *c), model.contexts.frame(*c).kind, *c));
+        list.sort_by_cached_key(|c| {
+            let frame = model.contexts.frame(*c);
+            (frame_name(model, frame), frame.kind, *c)
+        });
         list.reverse();
     };
     by_name(&mut roots);

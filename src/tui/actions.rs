@@ -81,6 +81,11 @@ pub enum Action {
     Order,
     /// The tree with callees first, or with callers first again.
     Invert,
+    /// Show the kernel's functions in the tree, or hide them.
+    ShowKernel,
+    Focus,
+    Drop,
+    Collapse,
     /// The data quality page.
     Quality,
     /// Any action by name.

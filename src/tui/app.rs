@@ -16,14 +16,14 @@ use super::key::KeyPress;
 use super::message::UiEffect;
 use super::overview::OverviewState;
 use super::pane::{JumpOrigin, Pane};
-use super::panes::tree::state::{Cursor, DetailsBeside, TreePane};
+use super::panes::tree::state::{DetailsBeside, TreePane};
 use super::patterns::PatternState;
 use super::saved::SavedView;
 use super::setup::{FirstQuestion, UiOptions};
 use super::theme::{self, Theme, ThemeError, ThemeSource};
 use super::tour::TourProgress;
 use crate::base::time::{Span, Timestamp};
-use crate::compare::{Cause, Comparison, ComparisonRequest, DiffNode};
+use crate::compare::{Cause, Comparison, ComparisonRequest};
 use crate::model::Model;
 use crate::model::choice::ProgramTask;
 use crate::view::compared_causes::ComparedCauses;
@@ -353,14 +353,6 @@ impl App {
         Some((self.model.clone()?, self.comparison.clone()?))
     }
 
-    /// The tree of the tree pane: the comparison, or the same with its tree inverted and the contexts of that.
-    pub fn shown_tree(&self) -> Option<(Arc<Model>, Arc<Comparison>)> {
-        match &self.tree.inverted {
-            Some(inverted) => Some((Arc::clone(&inverted.tree.model), Arc::clone(&inverted.tree.comparison))),
-            None => self.compared_executions(),
-        }
-    }
-
     /// The metric under the cursor.
     pub fn histogram_row(&self) -> Option<&HistogramRow> {
         self.counts.as_ref()?.rows.get(self.histograms.row)
@@ -374,17 +366,6 @@ impl App {
     /// The causes, best first.
     pub fn causes(&self) -> &[Cause] {
         self.comparison.as_ref().map_or(&[], |c| &c.causes)
-    }
-
-    /// The tree node under the cursor.
-    pub fn node(&self) -> Option<(u32, &DiffNode)> {
-        let Cursor::Row(row) = self.tree.cursor else { return None };
-        let at = self.tree.rows.visible.get(row)?.node()?;
-        let comparison = match &self.tree.inverted {
-            Some(inverted) => &inverted.tree.comparison,
-            None => self.comparison.as_ref()?,
-        };
-        Some((at, comparison.tree.nodes.get(at as usize)?))
     }
 
     /// Losses, unknowns and caveats, one sentence each; those of the groups first.

@@ -5,9 +5,9 @@
 //! `layers/details.rs`. Cost is bounded: of very large groups every n-th execution is looked at.
 
 use super::counts::HistogramRow;
-use super::tree::{TreeDirection, ancestry, find_context, find_path, path_text};
+use super::tree::{ancestry, find_context, find_path, path_text};
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::compare::inverted::InvertedTree;
+use crate::compare::arranged::{ArrangedTree, TreeDirection};
 use crate::compare::{Cause, Comparison, DiffNode, DiffTree, Group, members};
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
@@ -111,23 +111,19 @@ pub fn of_context(model: &Model, comparison: &Comparison, node: u32, search: Sam
     Details::Context { cause: None, direction, threads: threads(model, &contexts), path, samples }
 }
 
-/// Details of a node of the inverted tree: the frame, the callers, and the executions with most time there.
-pub fn of_inverted(
-    model: &Model,
-    comparison: &Comparison,
-    inverted: &InvertedTree,
+/// Details of a node of an arranged tree: its frames from the root, and the executions with most time there.
+pub fn of_arranged(
+    (model, comparison): (&Model, &Comparison),
+    tree: &ArrangedTree,
+    direction: TreeDirection,
     node: u32,
     search: SampleSearch,
 ) -> Details {
-    let path = stack(&inverted.model, &inverted.comparison.tree, node);
-    let direction = TreeDirection::CalleesFirst;
-    if search == SampleSearch::LeftOut {
-        return Details::Context { cause: None, direction, threads: Vec::new(), path, samples: Vec::new() };
-    }
-    let last = path.last().and_then(|row| row.node.as_ref());
-    let inside = last.map_or(Vec::new(), |node| inverted.contexts_in(node.context));
-    let samples = sampled_inside(model, comparison, &inside);
-    Details::Context { cause: None, direction, threads: Vec::new(), path, samples }
+    let path = stack(&tree.model, &tree.comparison.tree, node);
+    let contexts: Vec<ContextId> = path.iter().filter_map(|row| row.node.as_ref()).map(|node| node.context).collect();
+    let last = contexts.last().filter(|_| search == SampleSearch::Done);
+    let samples = last.map_or(Vec::new(), |last| sampled_inside(model, comparison, &tree.contexts_in(*last)));
+    Details::Context { cause: None, direction, threads: threads(&tree.model, &contexts), path, samples }
 }
 
 /// The frames from a root of the tree to a node.

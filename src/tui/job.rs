@@ -3,11 +3,10 @@
 use super::bookmarks::Bookmark;
 use super::counts::HistogramCounts;
 use super::report::AnomalyReport;
-use super::tree::TreeDirection;
 use crate::base::file::Existing;
 use crate::base::statistics::nearest_rank;
 use crate::base::time::Span;
-use crate::compare::inverted::InvertedTree;
+use crate::compare::arranged::{ArrangedTree, Arrangement, TreeDirection};
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
 use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
@@ -41,15 +40,19 @@ pub enum Job {
         model: Arc<Model>,
         /// The groups.
         request: ComparisonRequest,
+        /// The arrangement of the tree on the screen.
+        arrangement: Arrangement,
         /// The direction of the tree on the screen.
         direction: TreeDirection,
     },
-    /// Invert the tree of a comparison.
-    Invert {
+    /// Arrange the tree of a comparison.
+    Arrange {
         /// Of these executions.
         model: Arc<Model>,
         /// The comparison on the screen.
         comparison: Arc<Comparison>,
+        arrangement: Arrangement,
+        direction: TreeDirection,
     },
     /// Mine patterns, unless that is done; then find the anomalies under these settings, and their causes.
     Mine {
@@ -150,7 +153,7 @@ impl Job {
             Job::Analyse { .. }
             | Job::SetBaseline { .. }
             | Job::Compare { .. }
-            | Job::Invert { .. }
+            | Job::Arrange { .. }
             | Job::Survey
             | Job::Timelines { .. }
             | Job::Concurrent { .. }
@@ -163,7 +166,7 @@ impl Job {
         match self {
             Job::Analyse { .. } | Job::SetBaseline { .. } => "analysing",
             Job::Compare { .. } => "comparing",
-            Job::Invert { .. } => "inverting",
+            Job::Arrange { .. } => "arranging",
             Job::Mine { .. } => "mining",
             Job::Survey => "counting",
             Job::Timelines { .. } | Job::Concurrent { .. } | Job::Overview { .. } | Job::Threads { .. } => "reading",
@@ -223,12 +226,20 @@ pub enum JobError {
     Panicked(String),
 }
 
-/// A comparison, and its inverted tree where that is on the screen.
+/// A comparison, and its trees in the arrangement that is on the screen.
 #[derive(Clone, Debug)]
 pub struct ComparedGroups {
     pub comparison: Arc<Comparison>,
-    /// Its differential tree, inverted.
-    pub inverted: Option<Arc<InvertedTree>>,
+    pub trees: ArrangedTrees,
+}
+
+/// The trees of a comparison in one arrangement.
+#[derive(Clone, Debug, Default)]
+pub struct ArrangedTrees {
+    /// With callers first; `None` where it is that of the comparison.
+    pub callers_first: Option<Arc<ArrangedTree>>,
+    /// With callees first, where it is on the screen.
+    pub callees_first: Option<Arc<ArrangedTree>>,
 }
 
 /// The input as it is open after its baseline was changed.
@@ -257,8 +268,8 @@ pub enum Done {
     Counted(Arc<HistogramCounts>),
     /// The comparison is done.
     Compared(Result<ComparedGroups, JobError>),
-    /// The tree is inverted.
-    Inverted(Result<Arc<InvertedTree>, JobError>),
+    /// The tree is in this arrangement.
+    Arranged(Arrangement, Result<ArrangedTrees, JobError>),
     /// Patterns are mined, and these are the anomalies under these settings.
     Mined(Settings, Result<Arc<AnomalyReport>, JobError>),
     /// The tasks that have executions.

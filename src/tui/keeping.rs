@@ -16,7 +16,7 @@ const MOST: usize = 2000;
 /// The state of the interface, to be kept. Before the first answer everything that was to be restored is kept.
 pub fn view(app: &App) -> SavedView {
     let bookmarks: Vec<Bookmark> = app.bookmarks.iter().take(MOST).cloned().collect();
-    let Some((model, comparison)) = app.compared_executions() else {
+    let Some((model, comparison)) = app.callers_first() else {
         let restoring = app.restoring.as_deref().cloned().unwrap_or_default();
         return SavedView { bookmarks, pane: app.pane.number(), ..restoring };
     };

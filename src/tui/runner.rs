@@ -5,13 +5,12 @@
 //! histogram counter from one comparison to the next. Errors and panics of the backend become results.
 
 use super::counts::HistogramCounter;
-use super::job::{ComparedGroups, Done, Job, JobError, WriteOutcome};
+use super::job::{ArrangedTrees, ComparedGroups, Done, Job, JobError, WriteOutcome};
 use super::setup::Backend;
-use super::tree::TreeDirection;
-use crate::base::ctx::Ctx;
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::memory;
-use crate::compare::ComparisonRequest;
-use crate::compare::inverted::invert;
+use crate::compare::arranged::{Arrangement, TreeDirection, arrange, invert};
+use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -41,10 +40,16 @@ impl Runner {
                 let input = caught(ctx, || self.backend.set_baseline(baseline.as_deref(), task.as_deref(), ctx));
                 send(Done::BaselineSet(input.map(Box::new)));
             }
-            Job::Compare { model, request, direction } => self.compare(&model, request, direction, ctx, send),
-            Job::Invert { model, comparison } => {
-                let inverted = caught(ctx, || Ok(Arc::new(invert(&model, &comparison, ctx)?)));
-                send(Done::Inverted(inverted));
+            Job::Compare { model, request, arrangement, direction } => self.compare(
+                &model,
+                request,
+                &|comparison| trees(&model, comparison, &arrangement, direction, ctx),
+                ctx,
+                send,
+            ),
+            Job::Arrange { model, comparison, arrangement, direction } => {
+                let trees = caught(ctx, || Ok(trees(&model, &comparison, &arrangement, direction, ctx)?));
+                send(Done::Arranged(arrangement, trees));
             }
             Job::Mine { settings } => {
                 let found = caught(ctx, || self.backend.anomalies(&settings, ctx)).map(Arc::new);
@@ -81,7 +86,7 @@ impl Runner {
         &mut self,
         model: &Arc<Model>,
         request: ComparisonRequest,
-        direction: TreeDirection,
+        trees: &dyn Fn(&Comparison) -> Result<ArrangedTrees, Cancelled>,
         ctx: &Ctx,
         send: &mut dyn FnMut(Done),
     ) {
@@ -94,11 +99,8 @@ impl Runner {
         }
         let result = caught(ctx, || {
             let comparison = Arc::new(self.backend.compare(model, &request, ctx)?);
-            let inverted = match direction {
-                TreeDirection::CallersFirst => None,
-                TreeDirection::CalleesFirst => Some(Arc::new(invert(model, &comparison, ctx)?)),
-            };
-            Ok(ComparedGroups { comparison, inverted })
+            let trees = trees(&comparison)?;
+            Ok(ComparedGroups { comparison, trees })
         });
         let groups = match &result {
             Ok(compared) => compared.comparison.request(),
@@ -132,4 +134,19 @@ fn caught<T>(ctx: &Ctx, run: impl FnOnce() -> anyhow::Result<T>) -> Result<T, Jo
             Err(JobError::Panicked(message))
         }
     }
+}
+/// The trees of a comparison in an arrangement: callers first, and callees first where that is asked for.
+fn trees(
+    model: &Model,
+    comparison: &Comparison,
+    arrangement: &Arrangement,
+    direction: TreeDirection,
+    ctx: &Ctx,
+) -> Result<ArrangedTrees, Cancelled> {
+    let callees_first = match direction {
+        TreeDirection::CallersFirst => None,
+        TreeDirection::CalleesFirst => Some(Arc::new(invert(model, comparison, arrangement, ctx)?)),
+    };
+    let callers_first = arrange(model, comparison, arrangement, ctx)?.map(Arc::new);
+    Ok(ArrangedTrees { callers_first, callees_first })
 }

@@ -9,7 +9,9 @@
 //! the model and stay valid when groups change; for another model they are found again by name.
 
 mod items;
+mod walk;
 
+use crate::compare::arranged::TreeDirection;
 use crate::compare::{DiffNode, DiffTree};
 use crate::model::Model;
 use crate::model::context::{ContextId, FrameKind};
@@ -18,6 +20,8 @@ use items::SmallLimits;
 pub use items::{NodeChain, SmallNodes, TreeItem};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use walk::is_within;
+pub use walk::{ancestry, children, find_context, find_path, path_text};
 
 /// Order of siblings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,16 +55,6 @@ impl TreeOrder {
     }
 }
 
-/// What the roots of the tree are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TreeDirection {
-    /// Processes, with what they call below.
-    #[default]
-    CallersFirst,
-    /// The frames in which time was spent, with their callers below.
-    CalleesFirst,
-}
-
 /// Part of the time of the first node of a chain by which the times of the others may be less.
 const SAME: f64 = 0.02;
 
@@ -74,6 +68,8 @@ pub struct TreeRows {
     split: BTreeSet<Option<ContextId>>,
     /// Nodes whose only child has a row of its own, whatever its time.
     opened: BTreeSet<ContextId>,
+    /// Roots of the subtrees that were zoomed into, each below the one before it. Rows show the last one alone.
+    zoom: Vec<ContextId>,
     small: SmallLimits,
     order: TreeOrder,
     direction: TreeDirection,
@@ -100,16 +96,61 @@ impl TreeRows {
         self.unfolded.contains(&node.context)
     }
 
-    /// Make the list again: another tree, another order.
-    pub fn rebuild(&mut self, model: &Model, tree: &DiffTree) {
-        self.small = SmallLimits::new(children(tree, None).filter_map(|at| tree.nodes.get(at as usize)));
-        self.visible = self.below(model, tree, None);
+    /// The nodes that rows without another row above them are about.
+    pub fn roots(&self, model: &Model, tree: &DiffTree) -> Vec<u32> {
+        let zoomed = self.zoom.last().and_then(|context| find_context(model, tree, *context));
+        zoomed.map_or_else(|| children(tree, None).collect(), |root| vec![root])
     }
 
-    /// The visible rows below a row (`None`: all), itself not included.
-    fn below(&self, model: &Model, tree: &DiffTree, parent: Option<NodeChain>) -> Vec<TreeItem> {
+    /// Make the list again: another tree, another order. Where the groups no longer have what was zoomed into, they
+    /// have what it is in.
+    pub fn rebuild(&mut self, model: &Model, tree: &DiffTree) {
+        while self.zoom.pop_if(|context| find_context(model, tree, *context).is_none()).is_some() {}
+        let roots = self.roots(model, tree);
+        self.small = SmallLimits::new(roots.iter().filter_map(|at| tree.nodes.get(*at as usize)));
+        let rows = match (self.zoom.is_empty(), roots.first()) {
+            (false, Some(root)) => vec![self.row(model, tree, *root, 0)],
+            _ => self.items(model, tree, None),
+        };
+        self.visible = self.unfolded_rows(model, tree, rows);
+    }
+
+    /// Show the subtree of a row's first node alone; false where it is that already.
+    pub fn zoom_in(&mut self, row: usize, model: &Model, tree: &DiffTree) -> bool {
+        let Some(TreeItem::Node(chain)) = self.visible.get(row).copied() else { return false };
+        let context = |at: u32| tree.nodes[at as usize].context;
+        let root = context(chain.first);
+        if self.zoom.last() == Some(&root) {
+            return false;
+        }
+        self.zoom.push(root);
+        self.unfolded.insert(context(chain.last));
+        self.rebuild(model, tree);
+        true
+    }
+
+    /// Show what was shown before the last zoom, and return the row of the node that was zoomed into.
+    pub fn zoom_out(&mut self, model: &Model, tree: &DiffTree) -> Option<usize> {
+        let root = self.zoom.pop()?;
+        self.rebuild(model, tree);
+        find_context(model, tree, root).map(|node| self.reveal(node, model, tree))
+    }
+
+    /// Show the whole tree, and return the row of the node that was zoomed into last.
+    pub fn zoom_out_fully(&mut self, model: &Model, tree: &DiffTree) -> Option<usize> {
+        let last = self.zoom.len().checked_sub(1)?;
+        self.zoom.drain(..last);
+        self.zoom_out(model, tree)
+    }
+
+    /// The roots of the subtrees that were zoomed into, the last one shown.
+    pub fn zoom(&self) -> &[ContextId] {
+        &self.zoom
+    }
+
+    /// The visible rows of some rows and of what is below them.
+    fn unfolded_rows(&self, model: &Model, tree: &DiffTree, mut stack: Vec<TreeItem>) -> Vec<TreeItem> {
         let mut rows = Vec::new();
-        let mut stack = self.items(model, tree, parent);
         stack.reverse();
         while let Some(item) = stack.pop() {
             rows.push(item);
@@ -120,6 +161,16 @@ impl TreeRows {
             }
         }
         rows
+    }
+
+    /// The visible rows below a row.
+    fn below(&self, model: &Model, tree: &DiffTree, chain: NodeChain) -> Vec<TreeItem> {
+        self.unfolded_rows(model, tree, self.items(model, tree, Some(chain)))
+    }
+
+    /// The row that begins with this node.
+    fn row(&self, model: &Model, tree: &DiffTree, first: u32, depth: u32) -> TreeItem {
+        TreeItem::Node(NodeChain { first, last: self.chain_end(model, tree, first), depth })
     }
 
     /// The last node of the chain that begins with this one.
@@ -151,7 +202,7 @@ impl TreeRows {
     fn items(&self, model: &Model, tree: &DiffTree, parent: Option<NodeChain>) -> Vec<TreeItem> {
         let (parent, depth) = (parent.map(|chain| chain.last), parent.map_or(0, |chain| chain.depth + 1));
         let children = self.children(model, tree, parent);
-        let row = |first: u32| TreeItem::Node(NodeChain { first, last: self.chain_end(model, tree, first), depth });
+        let row = |first: u32| self.row(model, tree, first, depth);
         let node = |at: &u32| &tree.nodes[*at as usize];
         let (small, large): (Vec<u32>, Vec<u32>) = children.iter().partition(|at| self.small.is_small(node(at)));
         let split = self.split.contains(&parent.map(|at| tree.nodes[at as usize].context));
@@ -189,6 +240,7 @@ impl TreeRows {
         self.unfolded.clear();
         self.split.clear();
         self.opened.clear();
+        self.zoom.clear();
     }
 
     /// The row of a node, if it is visible.
@@ -220,7 +272,7 @@ impl TreeRows {
                 return;
             }
             let only = self.items(model, tree, Some(chain)).len() == 1;
-            let shown = self.below(model, tree, Some(chain));
+            let shown = self.below(model, tree, chain);
             self.visible.splice(row + 1..row + 1, shown);
             if !only {
                 return;
@@ -254,9 +306,14 @@ impl TreeRows {
 
     /// Unfold everything above a node and return its row.
     pub fn reveal(&mut self, node: u32, model: &Model, tree: &DiffTree) -> usize {
-        self.small = SmallLimits::new(children(tree, None).filter_map(|at| tree.nodes.get(at as usize)));
-        let mut at = tree.nodes.get(node as usize);
+        let holds = |root: &ContextId| find_context(model, tree, *root).is_some_and(|root| is_within(tree, root, node));
         let mut changed = false;
+        while self.zoom.pop_if(|root| !holds(root)).is_some() {
+            changed = true;
+        }
+        let roots = self.roots(model, tree);
+        self.small = SmallLimits::new(roots.iter().filter_map(|at| tree.nodes.get(*at as usize)));
+        let mut at = tree.nodes.get(node as usize);
         while let Some(n) = at {
             let above = n.parent.map(|at| &tree.nodes[at as usize]);
             if self.small.is_small(n) {
@@ -355,6 +412,17 @@ impl TreeRows {
         }
     }
 
+    /// What was zoomed into as paths of drawn frames, to find it again in another model.
+    pub fn remember_zoom(&self, model: &Model) -> Vec<Vec<String>> {
+        self.zoom.iter().map(|context| path_text(model, *context)).collect()
+    }
+
+    /// Zoom into what was remembered, as far as it is there.
+    pub fn recall_zoom(&mut self, paths: &[Vec<String>], model: &Model, tree: &DiffTree) {
+        let found = paths.iter().filter_map(|path| find_path(model, tree, path));
+        self.zoom = found.map(|at| tree.nodes[at as usize].context).collect();
+    }
+
     /// The unfolded contexts as paths of drawn frames, to find them again in another model.
     pub fn remember(&self, model: &Model) -> Vec<Vec<String>> {
         self.unfolded.iter().map(|c| path_text(model, *c)).collect()
@@ -364,56 +432,10 @@ impl TreeRows {
     pub fn recall(&mut self, paths: &[Vec<String>], model: &Model, tree: &DiffTree) {
         let found = paths.iter().filter_map(|p| find_path(model, tree, p));
         self.unfolded = found.map(|at| tree.nodes[at as usize].context).collect();
+        self.zoom.clear();
     }
 }
 
 fn descending(a: f64, b: f64) -> Ordering {
     b.total_cmp(&a)
-}
-
-/// Children of a node in tree order, by jumping over subtrees.
-pub fn children(tree: &DiffTree, parent: Option<u32>) -> impl Iterator<Item = u32> + '_ {
-    let (mut at, end) = match parent {
-        None => (0, tree.nodes.len()),
-        Some(p) => (p as usize + 1, p as usize + tree.nodes.get(p as usize).map_or(1, |n| n.size as usize)),
-    };
-    std::iter::from_fn(move || {
-        let node = tree.nodes.get(at).filter(|_| at < end)?;
-        let this = at as u32;
-        at += (node.size as usize).max(1);
-        Some(this)
-    })
-}
-
-/// The nodes from the root to `node`, both included.
-pub fn ancestry(tree: &DiffTree, node: u32) -> Vec<u32> {
-    let mut path = vec![node];
-    while let Some(parent) = path.last().and_then(|at| tree.nodes.get(*at as usize)).and_then(|n| n.parent) {
-        path.push(parent);
-    }
-    path.reverse();
-    path
-}
-
-/// The node of a context, found along its path.
-pub fn find_context(model: &Model, tree: &DiffTree, context: ContextId) -> Option<u32> {
-    let mut at = None;
-    for step in model.contexts.path(context) {
-        at = Some(children(tree, at).find(|c| tree.nodes[*c as usize].context == step)?);
-    }
-    at
-}
-
-/// The node at a path of drawn frames.
-pub fn find_path(model: &Model, tree: &DiffTree, path: &[String]) -> Option<u32> {
-    let mut at = None;
-    for step in path {
-        at = Some(children(tree, at).find(|c| words::frame(model, tree.nodes[*c as usize].context) == *step)?);
-    }
-    at
-}
-
-/// A context's frames from the root, as drawn.
-pub fn path_text(model: &Model, context: ContextId) -> Vec<String> {
-    model.contexts.path(context).into_iter().map(|c| words::frame(model, c)).collect()
 }

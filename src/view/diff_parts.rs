@@ -1,7 +1,7 @@
 //! Parts of `whyslow diff` that are printed where options ask for them.
 
+use crate::compare::arranged::ArrangedTree;
 use crate::compare::functions::Sandwich;
-use crate::compare::inverted::InvertedTree;
 use crate::compare::moments::Alignment;
 
 /// The parts that were asked for.
@@ -9,8 +9,10 @@ use crate::compare::moments::Alignment;
 pub struct DiffParts<'a> {
     /// `--executions`: two executions, moment by moment.
     pub aligned: Option<&'a Alignment>,
+    /// The tree in the arrangement that was asked for, where it is not as it was.
+    pub arranged: Option<&'a ArrangedTree>,
     /// `--callees-first`: the tree inverted.
-    pub inverted: Option<&'a InvertedTree>,
+    pub inverted: Option<&'a ArrangedTree>,
     /// `--function`: one function with its callers and callees.
     pub function: Option<&'a Sandwich>,
 }

@@ -9,6 +9,7 @@ use super::page::{Glyphs, Page, cut, sparkline};
 use super::{choice_text, execution_text, function_text, profile_text, words};
 use crate::base::demangle::abbreviated;
 use crate::base::{clean, figure};
+use crate::compare::arranged::ArrangedTree;
 use crate::compare::functions::by_function;
 use crate::compare::members::sorted_present;
 use crate::compare::ranks::{self, GroupMeans, RankComparison, RegionRow};
@@ -85,8 +86,15 @@ pub fn diff(model: &Model, c: &Comparison, parts: &DiffParts<'_>, page: Page) ->
             let cut = if inverted.truncated { "; the farthest callers are left out" } else { "" };
             page.wrap(&mut out, 0, &format!("Callees first: own time of each frame, its callers below it{cut}"));
             tree(&inverted.model, &inverted.comparison, page, &mut out);
+            hidden(inverted, page, &mut out);
         }
-        None => tree(model, c, page, &mut out),
+        None => match parts.arranged {
+            Some(arranged) => {
+                tree(&arranged.model, &arranged.comparison, page, &mut out);
+                hidden(arranged, page, &mut out);
+            }
+            None => tree(model, c, page, &mut out),
+        },
     }
     functions(model, c, page, &mut out);
     causes(model, c, page, &mut out);
@@ -287,6 +295,15 @@ fn tree(model: &Model, c: &Comparison, page: Page, out: &mut String) {
         page.wrap(out, 0, &format!("({left} smaller nodes not shown, --json has all; *: significant)"));
     } else {
         out.push_str("(*: significant)\n");
+    }
+}
+
+/// What an arranged tree does not show.
+fn hidden(arranged: &ArrangedTree, page: Page, out: &mut String) {
+    if arranged.hides_kernel {
+        let text = "(time of the kernel's functions counts in the system call or page fault above them; \
+                    --kernel-frames shows them)";
+        page.wrap(out, 0, text);
     }
 }
 

@@ -6,9 +6,9 @@
 
 use crate::base::figure;
 use crate::compare::filter::{Filter, Test};
-use crate::compare::{Group, Spread, frame_text};
+use crate::compare::{self, Group, Spread, frame_text};
 use crate::model::Model;
-use crate::model::context::ContextId;
+use crate::model::context::{ContextId, Frame};
 use crate::model::metric::{Metric, RUNNABLE};
 use crate::model::wait_kind::WaitKind;
 
@@ -65,6 +65,11 @@ pub fn spread_parts(spread: Spread) -> [(&'static str, String); 4] {
 /// A frame as drawn: `main`, `[futex]`, `[runnable]`, `[CPU leaving idle]`, `thread journal`.
 pub fn frame(model: &Model, context: ContextId) -> String {
     frame_of_path(&frame_text(model, context)).to_owned()
+}
+
+/// A frame wherever it is.
+pub fn frame_in_words(model: &Model, frame: Frame) -> String {
+    frame_of_path(&compare::frame_in_words(model, frame)).to_owned()
 }
 
 /// A frame of a drawn path ([`crate::compare::Cause::path`]).

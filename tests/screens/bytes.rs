@@ -1,17 +1,13 @@
 //! How many bytes a navigation key costs: the cursor's keys in every pane and dialog, on lists and trees of many pages.
 
 use super::interface::Session;
-use crate::support::model_parts;
+use super::recording::recording;
 use std::sync::Arc;
 use whyslow::parts::base::ctx::Ctx;
-use whyslow::parts::base::time::{Span, Timestamp};
 use whyslow::parts::compare::{ComparisonRequest, compare};
-use whyslow::parts::model::column_values::ColumnValues;
-use whyslow::parts::model::execution::ContextTime;
-use whyslow::parts::model::metric::{Column, Metric};
-use whyslow::parts::model::{Model, TraceId, TraceInfo, TraceLevel};
+use whyslow::parts::model::Model;
 use whyslow::parts::tui::counts::HistogramCounter;
-use whyslow::parts::tui::job::{ComparedGroups, Done};
+use whyslow::parts::tui::job::{ArrangedTrees, ComparedGroups, Done};
 use whyslow::parts::tui::message::UiMessage;
 use whyslow::parts::tui::paint::Painter;
 use whyslow::parts::tui::theme::ColourDepth;
@@ -106,42 +102,19 @@ fn another_page_of_text_or_path_costs_a_byte_a_cell() {
 
 /// A recording whose tree has pages of rows below each node, with figures and functions that differ.
 fn wide() -> Model {
-    const START: Timestamp = Timestamp::new(1_700_000_000_000_000_000);
-    const EXECUTIONS: usize = 4_000;
-    let mut model = Model { tasks: vec!["app:request".to_owned()].into(), origin: START, ..Model::default() };
-    let leaf =
-        |at: usize| format!("server;outer_{};{}_{}", at % 3, ["read", "find_entry", "serialise"][at % 7 % 3], at);
-    let leaves: Vec<_> = (0..400).map(|at| model_parts::context(&mut model, "host", &leaf(at), 0)).collect();
-    let who = model_parts::thread(&mut model, "host", ("server", 1), ("worker", 2));
-    let mut column = Column { metric: Metric::Duration, values: ColumnValues::default() };
-    let mut at = START;
-    for number in 0..EXECUTIONS {
+    const LEAVES: u64 = 400;
+    let leaf = |at: u64| {
+        let function = ["read", "find_entry", "serialise"][at as usize % 7 % 3];
+        format!("server;outer_{};{function}_{at}", at % 3)
+    };
+    recording(4_000, |number| {
         let slow = number % 20 == 0;
-        let part = |leaf: usize| {
-            let spread = (number as u64 + 7 * leaf as u64).wrapping_mul(2_654_435_761) % 60_000;
-            let ns = 3_000 + spread + if slow { leaf as u64 % 11 * 90_000 } else { 0 };
-            ContextTime { context: leaves[leaf], ns }
+        let part = |at: u64| {
+            let spread = (number + 7 * at).wrapping_mul(2_654_435_761) % 60_000;
+            (leaf(at), 3_000 + spread + if slow { at % 11 * 90_000 } else { 0 })
         };
-        let parts: Vec<ContextTime> = (0..24).map(|step| part((number * 24 + step * 17) % leaves.len())).collect();
-        let duration: i64 = parts.iter().map(|part| part.ns as i64).sum();
-        column.values.push(duration);
-        let all = &mut model.executions;
-        all.start.push(at);
-        all.duration.push(duration);
-        all.who.push(who);
-        all.trace.push(TraceId::at(0));
-        all.unsure.push(false);
-        all.own.push(parts);
-        at += 10_000_000;
-    }
-    model.executions.columns = vec![column];
-    model.traces.push(TraceInfo {
-        label: "wide".into(),
-        level: TraceLevel::Machine,
-        span: Span::new(START, at),
-        recorded: None,
-    });
-    model
+        (0..24).map(|step| part((number * 24 + step * 17) % LEAVES)).collect()
+    })
 }
 
 #[test]
@@ -156,7 +129,10 @@ fn pages_of_a_large_tree_are_few_bytes() {
             let mut session = Session::new(columns, lines, ColourDepth::True);
             session.send(UiMessage::Done(Done::Analysed(Ok(Arc::clone(&model)))));
             let comparison = Arc::clone(&comparison);
-            session.send(UiMessage::Done(Done::Compared(Ok(ComparedGroups { comparison, inverted: None }))));
+            session.send(UiMessage::Done(Done::Compared(Ok(ComparedGroups {
+                comparison,
+                trees: ArrangedTrees::default(),
+            }))));
             session.send(UiMessage::Done(Done::Counted(Arc::clone(&counts))));
             session.keys(keys);
             let rows = session.app.tree.rows.visible.len();

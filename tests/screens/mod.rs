@@ -3,6 +3,7 @@
 //! The whole interface runs here without a terminal: keys go into `update`, the job runner performs the jobs on a
 //! made-up recording at once, `draw` draws the screen. A snapshot has the text of the screen, and below it the runs of
 //! style of each line by the name of a letter, so that a change of colour shows in the snapshot as a change of letters.
+mod arranged;
 mod bytes;
 mod defects;
 mod executions;
@@ -12,6 +13,7 @@ mod overview;
 mod panes;
 mod patterns;
 mod random;
+mod recording;
 mod saved;
 mod states;
 mod tasks;

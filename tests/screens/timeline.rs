@@ -108,8 +108,8 @@ fn timeline_keys_move_zoom_search_and_align() {
     assert!(session.lines().join("\n").contains("In the timeline"));
     session.keys("Esc Esc");
     assert!(session.app.layers.is_empty());
-    session.keys("+");
-    assert!(session.lines().join("").contains("+ is not bound here"));
+    session.keys("Shift-Right");
+    assert!(session.lines().join("").contains("Shift-Right is not bound here"));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use serde_json::Value;
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::figure;
 use whyslow::parts::base::notice::Notices;
+use whyslow::parts::compare::arranged::{Arrangement, invert};
 use whyslow::parts::compare::functions::sandwich;
-use whyslow::parts::compare::inverted::invert;
 use whyslow::parts::tui::app::App;
 use whyslow::parts::tui::layers::TimelineView;
 use whyslow::parts::tui::theme::ColourDepth;
@@ -27,7 +27,7 @@ fn session(keys: &str) -> Session {
 /// The document of `diff --json`, with the inverted tree.
 fn diff(app: &App) -> Value {
     let (model, comparison) = app.compared_executions().unwrap();
-    let inverted = invert(&model, &comparison, &Ctx::new(1)).unwrap();
+    let inverted = invert(&model, &comparison, &Arrangement::default(), &Ctx::new(1)).unwrap();
     let parts = DiffParts { inverted: Some(&inverted), ..DiffParts::default() };
     serde_json::to_value(json::diff(&model, &comparison, &parts, None)).unwrap()
 }

@@ -90,7 +90,9 @@ fn go(app: &mut App, at: usize) {
             };
             remember_node(app);
             app.tree.touched = true;
-            go_to(app, node, &model, &comparison);
+            if let Some(node) = comparison.tree.nodes.get(node as usize) {
+                go_to(app, node.context);
+            }
         }
         BookmarkPlace::Metric { metric } => {
             let rows = app.counts.as_ref().map(|c| &c.rows);

@@ -3,6 +3,7 @@
 use super::page::PageContent;
 use crate::base::figure;
 use crate::base::time::Timestamp;
+use crate::compare::arranged::TreeDirection;
 use crate::compare::{Cause, Comparison, Group, share_of_group};
 use crate::model::metric::Unit;
 use crate::tui::actions::Action;
@@ -10,7 +11,6 @@ use crate::tui::app::App;
 use crate::tui::counts::HistogramRow;
 use crate::tui::details::{Details, SampleExecution, StackRow};
 use crate::tui::theme::{StyleScope, Theme};
-use crate::tui::tree::TreeDirection;
 use crate::tui::widget::page::{MARK, StyledLine, paragraph, plain};
 use crate::view::words;
 use std::ops::Range;

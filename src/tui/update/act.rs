@@ -4,6 +4,7 @@ use super::groups::{self, effective, move_selection, narrow, regroup, select, wi
 use super::patterns::{self, show, tune};
 use super::themes::next_theme;
 use super::tour;
+use crate::compare::arranged::TransformKind;
 use crate::model::execution::ExecutionId;
 use crate::tui::actions::Action;
 use crate::tui::app::App;
@@ -20,11 +21,10 @@ use crate::tui::layers::{
 };
 use crate::tui::message::UiEffect;
 use crate::tui::pane::{JumpOrigin, Pane};
-use crate::tui::panes::tree::inverted::{self, search_tree};
+use crate::tui::panes::tree::arranged::{self, search_tree};
 use crate::tui::panes::tree::state::Cursor;
 use crate::tui::panes::{self, anomalies, tree};
 use crate::tui::search::{MatchStep, TextSearch};
-use crate::tui::tree::find_context;
 
 /// Terminals drop longer texts.
 const COPY_LIMIT: usize = 74_000;
@@ -62,6 +62,10 @@ pub(super) fn act(app: &mut App, action: Action) {
         A::Widen => select(app, widen),
         A::Narrow => select(app, narrow),
         A::Clear if app.pane == Pane::Histograms => groups::clear(app),
+        A::Clear if app.pane == Pane::Tree => {
+            clear_marks(app);
+            arranged::show_whole(app)
+        }
         A::Clear => clear_marks(app),
         A::MakeSlow | A::MakeFast | A::Baseline | A::Swap | A::Propose | A::Undo | A::Redo => regroup_by(app, action),
         A::Open => pane.open(app),
@@ -72,7 +76,13 @@ pub(super) fn act(app: &mut App, action: Action) {
         A::PreviousMatch => step_match(app, MatchStep::Previous),
         A::Order if of_patterns => anomalies::reorder(app),
         A::Order => tree::reorder(app),
-        A::Invert => inverted::toggle(app),
+        A::Invert => arranged::toggle_direction(app),
+        A::ShowKernel => arranged::toggle_kernel(app),
+        A::Focus => arranged::transform(app, TransformKind::Focus),
+        A::Drop => arranged::transform(app, TransformKind::Drop),
+        A::Collapse => arranged::transform(app, TransformKind::Collapse),
+        A::ZoomIn if app.pane == Pane::Tree => arranged::zoom_in(app),
+        A::ZoomOut if app.pane == Pane::Tree => arranged::zoom_out(app),
         A::ShowPatterns => app.open(PageLayer::new(PatternsPage)),
         A::ShowRanks => app.open(PageLayer::new(RanksPage)),
         A::Quality => app.open(PageLayer::new(QualityPage)),
@@ -200,24 +210,20 @@ fn open_example(app: &mut App) {
 
 /// Back to the origin of the last jump.
 fn back(app: &mut App) {
-    match (app.trail.pop(), app.compared_executions()) {
-        (Some(JumpOrigin::Cause(i)), _) => {
+    match app.trail.pop() {
+        Some(JumpOrigin::Cause(i)) => {
             app.tree.cursor = Cursor::Cause(i);
             app.pane = Pane::Tree;
         }
-        (Some(JumpOrigin::Anomaly(row)), _) => {
+        Some(JumpOrigin::Anomaly(row)) => {
             app.patterns.list.row = row;
             app.pane = Pane::Anomalies;
         }
-        (Some(JumpOrigin::Step(place)), _) => {
+        Some(JumpOrigin::Step(place)) => {
             app.patterns.path = place;
             app.pane = Pane::Path;
         }
-        (Some(JumpOrigin::Context(context)), Some((model, comparison))) => {
-            if let Some(node) = find_context(&model, &comparison.tree, context) {
-                tree::go_to(app, node, &model, &comparison);
-            }
-        }
-        _ => app.say("nothing to go back to"),
+        Some(JumpOrigin::Context(context)) => tree::go_to(app, context),
+        None => app.say("nothing to go back to"),
     }
 }

@@ -55,8 +55,8 @@ pub fn make_slow(app: &mut App, numbers: &[u32], fast: Vec<Filter>, status: &str
 pub fn compare(app: &mut App) {
     let Some(model) = app.model.clone() else { return };
     let request = app.groups.now().clone();
-    let direction = app.tree.direction();
-    app.begin(Job::Compare { model, request, direction })
+    let (arrangement, direction) = (app.tree.arrangement.clone(), app.tree.direction());
+    app.begin(Job::Compare { model, request, arrangement, direction })
 }
 
 /// Change the selection on the metric under the cursor, or begin one at the cursor.

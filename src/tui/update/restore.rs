@@ -43,7 +43,7 @@ pub(super) fn begin(app: &mut App, first_is_patterns: bool) -> Option<String> {
 
 /// Put the cursors and the pane where they were, after the first comparison.
 pub(super) fn place(app: &mut App) {
-    let (Some(view), Some((model, comparison))) = (app.restoring.take(), app.compared_executions()) else {
+    let (Some(view), Some((model, comparison))) = (app.restoring.take(), app.callers_first()) else {
         return;
     };
     if let Some(order) = view.order() {

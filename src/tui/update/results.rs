@@ -4,18 +4,18 @@ use super::groups::compare;
 use super::patterns::{go_to_moment, show};
 use super::restore;
 use crate::compare::Comparison;
+use crate::compare::arranged::ArrangedTree;
 use crate::model::Model;
 use crate::model::context::ContextId;
 use crate::tui::app::App;
 use crate::tui::counts::HistogramCounts;
-use crate::tui::details;
 use crate::tui::groups::{GroupHistory, HistogramPane, TypedFilters};
 use crate::tui::job::{BaselineInput, ComparedGroups, Done};
 use crate::tui::layers::files::{self, FileContent};
 use crate::tui::layers::{filters, overview, tasks, threads, timeline};
 use crate::tui::overview::OverviewState;
 use crate::tui::pane::Pane;
-use crate::tui::panes::tree::inverted::{self, search_again};
+use crate::tui::panes::tree::arranged::{self, search_again};
 use crate::tui::panes::tree::state::{Cursor, MarkedNodes};
 use crate::tui::patterns::PatternState;
 use crate::tui::tree::find_context;
@@ -44,15 +44,15 @@ fn take(app: &mut App, done: Done) {
             restore::metric(app);
             // Counts are the last part of a job only when the comparison came before them.
         }
-        Done::Compared(Ok(ComparedGroups { comparison, inverted })) => {
+        Done::Compared(Ok(ComparedGroups { comparison, trees })) => {
             app.busy = None;
             app.failure = None;
             app.groups.confirm();
             app.typed = None;
-            let place = inverted::leave(app);
-            replace_comparison(app, comparison);
-            if let (Some(tree), Some(place)) = (inverted, place) {
-                inverted::show(app, tree, Some(place));
+            let place = arranged::leave(app);
+            replace_comparison(app, comparison, trees.callers_first);
+            if let (Some(tree), Some(place)) = (trees.callees_first, place) {
+                arranged::show(app, tree, Some(place));
             }
             restore::place(app);
             match app.moment.take() {
@@ -87,9 +87,9 @@ fn take(app: &mut App, done: Done) {
 
 /// The executions are there: the old ones and what was chosen among them go, what was unfolded is remembered.
 fn analysed(app: &mut App, model: Arc<Model>) {
-    inverted::leave(app);
-    if let Some(old) = &app.model {
-        app.remembered = app.tree.rows.remember(old);
+    arranged::leave(app);
+    if let Some((old, _)) = app.callers_first() {
+        app.remembered = app.tree.rows.remember(&old);
         app.trail.clear();
         app.tree.touched = false;
     }
@@ -109,6 +109,9 @@ fn analysed(app: &mut App, model: Arc<Model>) {
     app.counts = None;
     app.histograms = HistogramPane { selection: app.groups.selection(), ..HistogramPane::default() };
     app.tree.rows.visible.clear();
+    app.tree.callers_first = None;
+    // Frames have other names in another model.
+    app.tree.arrangement.transforms.clear();
     compare(app)
 }
 
@@ -138,7 +141,7 @@ fn take_for_dialog(app: &mut App, done: Done) {
                 Err(error) => app.report_failure(error.to_string()),
             }
         }
-        Done::Inverted(result) => inverted::on_inverted(app, result),
+        Done::Arranged(arrangement, result) => arranged::on_arranged(app, arrangement, result),
         Done::Overview(asked, result) => {
             overview::on_overview(app, asked, result);
         }
@@ -224,16 +227,20 @@ pub(super) fn replace_counts(app: &mut App, counts: Arc<HistogramCounts>) {
     app.counts = Some(counts);
 }
 
-pub(super) fn replace_comparison(app: &mut App, comparison: Arc<Comparison>) {
-    let Some(model) = app.model.clone() else { return };
+pub(super) fn replace_comparison(app: &mut App, comparison: Arc<Comparison>, callers_first: Option<Arc<ArrangedTree>>) {
+    if app.model.is_none() {
+        return;
+    }
     let cause = match app.tree.cursor {
         Cursor::Cause(i) => app.causes().get(i).map(|c| (c.kind, c.path.clone())),
         Cursor::Row(_) => None,
     };
     let context = app.node().filter(|_| app.tree.touched).map(|(_, n)| n.context);
     app.comparison = Some(Arc::clone(&comparison));
+    app.tree.callers_first = callers_first;
     app.tree.marked = MarkedNodes::default();
-    let tree = &comparison.tree;
+    let Some((model, arranged)) = app.callers_first() else { return };
+    let tree = &arranged.tree;
     if !app.remembered.is_empty() {
         let remembered = std::mem::take(&mut app.remembered);
         app.tree.rows.recall(&remembered, &model, tree);
@@ -244,7 +251,7 @@ pub(super) fn replace_comparison(app: &mut App, comparison: Arc<Comparison>) {
         app.tree.cursor = Cursor::Cause(0);
     }
     if !app.tree.touched
-        && let Some(node) = comparison.causes.first().and_then(|c| details::cause_node(&model, &comparison, c))
+        && let Some(node) = comparison.causes.first().and_then(|cause| app.node_of_cause(cause))
     {
         app.tree.rows.reveal(node, &model, tree);
     }
@@ -255,7 +262,7 @@ pub(super) fn replace_comparison(app: &mut App, comparison: Arc<Comparison>) {
         app.tree.cursor = Cursor::Cause(at);
     }
     if let Some(context) = context {
-        app.tree.cursor = nearest_row(app, &model, &comparison, context);
+        app.tree.cursor = nearest_row(app, &model, &arranged, context);
     }
     search_again(app);
 }

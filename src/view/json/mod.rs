@@ -116,7 +116,10 @@ impl RanksJson {
 
 /// The document `whyslow.diff/1` with the parts that were asked for, its trees bounded to `max_nodes`.
 pub fn diff(model: &Model, c: &Comparison, parts: &DiffParts<'_>, max_nodes: Option<usize>) -> impl Serialize + use<> {
-    let tree = tree::tree(model, &c.tree, max_nodes);
+    let (tree, whole) = match parts.arranged {
+        Some(arranged) => (tree::arranged(model, arranged, max_nodes), &arranged.comparison.tree),
+        None => (tree::tree(model, &c.tree, max_nodes), &c.tree),
+    };
     let inverted = parts.inverted.map(|i| (tree::callees_first(i, max_nodes), i.comparison.tree.nodes.len()));
     let is_cut =
         parts.inverted.is_some_and(|i| i.truncated) || inverted.as_ref().is_some_and(|(nodes, of)| nodes.len() < *of);
@@ -125,7 +128,7 @@ pub fn diff(model: &Model, c: &Comparison, parts: &DiffParts<'_>, max_nodes: Opt
     DiffJson {
         head: Head::new("whyslow.diff/1", model, c),
         metrics: model.executions.columns.iter().map(|column| tree::metric(model, column, c)).collect(),
-        truncated: tree.len() < c.tree.nodes.len() || is_cut,
+        truncated: tree.len() < whole.nodes.len() || is_cut,
         functions: tree::functions(model, &c.tree, max_nodes),
         tree,
         callees_first: inverted.map(|(nodes, _)| nodes),

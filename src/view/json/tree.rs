@@ -1,8 +1,8 @@
 //! The metrics of both groups as histograms, and the differential tree.
 
 use crate::base::clean;
+use crate::compare::arranged::ArrangedTree;
 use crate::compare::functions::{FunctionDiff, by_function};
-use crate::compare::inverted::InvertedTree;
 use crate::compare::members::sorted_present;
 use crate::compare::separation::separation;
 use crate::compare::{Comparison, DiffTree, frame_text};
@@ -82,8 +82,16 @@ pub(super) fn tree(model: &Model, tree: &DiffTree, most: Option<usize>) -> Vec<N
     nodes(model, tree, most, |context| Some(model.contexts.spent(context).name()))
 }
 
+/// The nodes of an arranged tree of these executions, with callers first.
+pub(super) fn arranged(model: &Model, arranged: &ArrangedTree, most: Option<usize>) -> Vec<NodeJson> {
+    // How the time was spent is known of the contexts of the executions alone: a root may be below a wait there.
+    let kinds = arranged.first_counting();
+    let kind = |context: ContextId| Some(model.contexts.spent((*kinds.get(context.index())?)?).name());
+    nodes(&arranged.model, &arranged.comparison.tree, most, kind)
+}
+
 /// The nodes of an inverted tree.
-pub(super) fn callees_first(inverted: &InvertedTree, most: Option<usize>) -> Vec<NodeJson> {
+pub(super) fn callees_first(inverted: &ArrangedTree, most: Option<usize>) -> Vec<NodeJson> {
     nodes(&inverted.model, &inverted.comparison.tree, most, |_| None)
 }
 

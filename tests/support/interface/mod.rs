@@ -382,8 +382,9 @@ impl Session {
     fn results(&mut self, job: Job) -> Vec<Done> {
         let (key, about) = match &job {
             Job::Analyse { task } => (format!("{task:?}"), None),
-            Job::Compare { model, request, direction } => {
-                (format!("{:?} {request:?} {direction:?}", Arc::as_ptr(model)), Some(Arc::clone(model)))
+            Job::Compare { model, request, arrangement, direction } => {
+                let key = format!("{:?} {request:?} {arrangement:?} {direction:?}", Arc::as_ptr(model));
+                (key, Some(Arc::clone(model)))
             }
             Job::Mine { settings } => (format!("{settings:?}"), None),
             Job::Survey => ("survey".to_owned(), None),
@@ -391,7 +392,7 @@ impl Session {
             Job::Overview { span } => (format!("{span:?}"), None),
             Job::Threads { question } => (format!("{question:?}"), None),
             Job::Concurrent { question } => (format!("{question:?}"), None),
-            Job::Export { .. } | Job::Invert { .. } | Job::SetBaseline { .. } => return self.run(job),
+            Job::Export { .. } | Job::Arrange { .. } | Job::SetBaseline { .. } => return self.run(job),
         };
         let Some(known) = self.known.clone() else { return self.run(job) };
         if let Some((_, done)) = known.borrow().get(&key) {

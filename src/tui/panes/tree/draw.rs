@@ -4,9 +4,11 @@
 //! light what the fast group has more. The colour says by how many standard deviations the groups differ, no stronger
 //! than the share of the difference deserves; sign and figure are beside it. The cost is that of the visible rows.
 
+use super::arranged;
 use super::causes::{self, WIDE, affected_head};
 use super::state::Cursor;
 use crate::base::figure;
+use crate::compare::arranged::TreeDirection;
 use crate::compare::{DiffNode, DiffTree, share_of_group};
 use crate::model::Model;
 use crate::model::context::FrameKind;
@@ -15,7 +17,7 @@ use crate::tui::canvas::{Canvas, clip_front, width};
 use crate::tui::frame::DETAILS_LINES;
 use crate::tui::pane::Pane;
 use crate::tui::theme::{StyleScope, Theme};
-use crate::tui::tree::{NodeChain, SmallNodes, TreeDirection, TreeItem, children};
+use crate::tui::tree::{NodeChain, SmallNodes, TreeItem};
 use crate::tui::widget::page::StyledLine;
 use crate::tui::widget::table::{TableColumn, TableLayout};
 use crate::view::words;
@@ -40,7 +42,8 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
         details(canvas, &app.frame.tree_details);
     }
     let nodes = &comparison.tree.nodes;
-    let roots = children(&comparison.tree, None).filter_map(|at| nodes.get(at as usize));
+    let roots = app.tree.rows.roots(&model, &comparison.tree);
+    let roots = roots.into_iter().filter_map(|at| nodes.get(at as usize));
     let widest = roots.map(|n| n.slow_mean_ns.max(n.fast_mean_ns)).fold(0.0, f64::max);
     let visible = app.tree.rows.visible.iter().enumerate().skip(app.tree.offset).take(lines.rows);
     for (line, (row, item)) in visible.enumerate() {
@@ -91,9 +94,6 @@ fn part_of(part: f64, whole: f64) -> f64 {
 
 /// True if the row of a node shows time of the marked cause: its own, or that of nodes folded below it.
 fn is_marked(app: &App, chain: NodeChain, node: &DiffNode) -> bool {
-    if app.tree.inverted.is_some() {
-        return false;
-    }
     let end = chain.last + if app.tree.rows.is_unfolded(node) { 1 } else { node.size.max(1) };
     let marked = &app.tree.marked.nodes;
     marked.get(marked.partition_point(|m| *m < chain.first)).is_some_and(|first| *first < end)
@@ -217,14 +217,26 @@ fn tree_head(canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, app: &App) 
     } else {
         format!(", {} match /{}", search.matches.len(), search.text)
     };
-    let direction = match app.tree.inverted.as_ref().map(|inverted| inverted.tree.truncated) {
-        None => "",
-        Some(false) => "callees first, ",
-        Some(true) => "callees first, cut, ",
-    };
-    let title = format!(" {direction}by {}{found} ", app.tree.rows.order().name());
+    let title = format!(" {}by {}{found} ", arrangement(app), app.tree.rows.order().name());
     let (name, bar) = (table.column(NAME), table.column(BAR));
     canvas.text_in(name.x, y, (name.width + bar.width).saturating_sub(1), &title, StyleScope::Dim);
+}
+
+/// How the tree is arranged, as the beginning of its title.
+fn arrangement(app: &App) -> String {
+    let zoom = app.tree.rows.zoom().last().zip(app.shown_tree());
+    let mut parts: Vec<String> =
+        zoom.map(|(root, (model, _))| format!("in {}", words::frame(&model, *root))).into_iter().collect();
+    parts.extend(arranged::transforms(app));
+    match app.tree.inverted.as_ref().map(|inverted| inverted.tree.truncated) {
+        None => {}
+        Some(false) => parts.push("callees first".to_owned()),
+        Some(true) => parts.push("callees first, cut".to_owned()),
+    }
+    if app.arranged_tree().is_some_and(|tree| tree.hides_kernel) {
+        parts.push("kernel hidden (H)".to_owned());
+    }
+    parts.into_iter().map(|part| part + ", ").collect()
 }
 
 /// A visible node of the tree.

@@ -1,14 +1,16 @@
 //! The tree pane: the ranked causes, and below them the differential flame tree; folding, following causes, searching.
 
+pub mod arranged;
 mod causes;
 mod draw;
-pub mod inverted;
+mod shown;
 pub mod state;
 
 use super::pane_view::{PaneCell, PaneView};
 use crate::base::figure;
 use crate::compare::{Comparison, share_of_group};
 use crate::model::Model;
+use crate::model::context::ContextId;
 use crate::tui::app::App;
 use crate::tui::bookmarks::BookmarkPlace;
 use crate::tui::canvas::Canvas;
@@ -19,11 +21,10 @@ use crate::tui::layers::page::PageLayer;
 use crate::tui::pane::{JumpOrigin, Pane};
 use crate::tui::search::MatchStep;
 use crate::tui::theme::StyleScope;
-use crate::tui::tree::{TreeItem, ancestry, path_text};
+use crate::tui::tree::{TreeItem, find_context, path_text};
 use crate::tui::widget::page::{StyledLine, plain};
-use crate::view::words;
+use arranged::search_again;
 use draw::fold_column;
-use inverted::search_again;
 use state::{Cursor, DetailsBeside, MarkedNodes, TreePaneItem};
 use std::sync::Arc;
 
@@ -202,8 +203,11 @@ fn under_cursor(app: &App, search: SampleSearch) -> Option<Details> {
         return Some(details::of_cause(&model, &comparison, comparison.causes.get(at)?, search));
     }
     let (node, _) = app.node()?;
-    Some(match &app.tree.inverted {
-        Some(inverted) => details::of_inverted(&model, &comparison, &inverted.tree, node, search),
+    Some(match app.arranged_tree() {
+        Some(tree) => {
+            let executions = (&*model, &*comparison);
+            details::of_arranged(executions, tree, app.tree.direction(), node, search)
+        }
         None => details::of_context(&model, &comparison, node, search),
     })
 }
@@ -233,8 +237,13 @@ fn mark(app: &mut App) {
     if app.tree.marked.cause == Some(at) {
         return;
     }
-    let Some(comparison) = &app.comparison else { return };
-    let contexts = comparison.causes.get(at).map_or(&[][..], |cause| &cause.contexts);
+    let Some((_, comparison)) = app.shown_tree() else { return };
+    let of_cause = comparison.causes.get(at).map_or(&[][..], |cause| &cause.contexts);
+    let mut contexts = of_cause.to_vec();
+    if let Some(tree) = app.arranged_tree() {
+        contexts = of_cause.iter().filter_map(|context| tree.counted(*context)).collect();
+        contexts.sort_unstable();
+    }
     let nodes = (0_u32..).zip(&comparison.tree.nodes);
     let marked = nodes.filter(|(_, node)| contexts.binary_search(&node.context).is_ok()).map(|(at, _)| at);
     app.tree.marked = MarkedNodes { cause: Some(at), nodes: marked.collect() };
@@ -259,20 +268,24 @@ fn follow_cause(app: &mut App) {
     let (Some((model, comparison)), Cursor::Cause(i)) = (app.compared_executions(), app.tree.cursor) else { return };
     app.tree.touched = true;
     let Some(cause) = comparison.causes.get(i) else { return };
-    match cause_node(&model, &comparison, cause) {
+    let node = cause_node(&model, &comparison, cause).and_then(|node| comparison.tree.nodes.get(node as usize));
+    match node {
         Some(node) => {
             app.trail.push(JumpOrigin::Cause(i));
-            go_to(app, node, &model, &comparison);
+            go_to(app, node.context);
         }
         None if cause.kind.is_some() => app.say("this cause has no place in the tree"),
         None => app.say("this row is the sum of many small differences, which have no single node in the tree"),
     }
 }
 
-/// Go to a node of the tree with callers first.
-pub fn go_to(app: &mut App, node: u32, model: &Model, comparison: &Comparison) {
-    inverted::leave(app);
-    put_on(app, node, model, comparison);
+/// Go to where the time of a context of the executions is in the tree with callers first.
+pub fn go_to(app: &mut App, context: ContextId) {
+    arranged::leave(app);
+    match app.node_of_context(context).zip(app.callers_first()) {
+        Some((node, (model, comparison))) => put_on(app, node, &model, &comparison),
+        None => app.say("this part of the tree is left out; Backspace shows the whole tree"),
+    }
 }
 
 /// Put the cursor on a node of the tree that is shown.
@@ -284,8 +297,7 @@ fn put_on(app: &mut App, node: u32, model: &Model, comparison: &Comparison) {
 
 /// Keep the node under the cursor as the origin of a jump; the way back leads to the tree with callers first alone.
 pub fn remember_node(app: &mut App) {
-    let context = app.node().filter(|_| app.tree.inverted.is_none()).map(|(_, here)| here.context);
-    app.trail.extend(context.map(JumpOrigin::Context));
+    app.trail.extend(context_under_cursor(app).map(JumpOrigin::Context));
 }
 
 pub fn reorder(app: &mut App) {
@@ -329,15 +341,23 @@ pub fn step_match(app: &mut App, step: MatchStep) {
     app.say(format!("match {} of {count}", at + 1));
 }
 
+/// A context of the executions whose time counts in the node under the cursor, where callers are first.
+fn context_under_cursor(app: &App) -> Option<ContextId> {
+    let (_, here) = app.node().filter(|_| app.tree.inverted.is_none())?;
+    let Some(tree) = app.arranged_tree() else { return Some(here.context) };
+    let (model, comparison) = app.compared_executions()?;
+    tree.counting_in(here.context).find(|context| find_context(&model, &comparison.tree, *context).is_some())
+}
+
 /// The frames from the root to the node under the cursor of the tree pane: a row's, or a cause's.
 fn path_under_cursor(app: &App) -> Option<Vec<String>> {
     let (model, comparison) = app.compared_executions()?;
-    let node = match app.tree.cursor {
-        Cursor::Cause(at) => cause_node(&model, &comparison, comparison.causes.get(at)?)?,
-        Cursor::Row(_) if app.tree.inverted.is_some() => return None,
-        Cursor::Row(row) => app.tree.rows.visible.get(row)?.node()?,
+    let context = match app.tree.cursor {
+        Cursor::Cause(at) => {
+            let node = cause_node(&model, &comparison, comparison.causes.get(at)?)?;
+            comparison.tree.nodes.get(node as usize)?.context
+        }
+        Cursor::Row(_) => context_under_cursor(app)?,
     };
-    let contexts = ancestry(&comparison.tree, node);
-    let frame = |at: &u32| comparison.tree.nodes.get(*at as usize).map(|n| words::frame(&model, n.context));
-    contexts.iter().map(frame).collect()
+    Some(path_text(&model, context))
 }

@@ -1,10 +1,10 @@
 //! State of the tree pane, and of the details beside its rows.
 
 use crate::compare::Comparison;
-use crate::compare::inverted::InvertedTree;
+use crate::compare::arranged::{ArrangedTree, Arrangement, TreeDirection};
 use crate::tui::details::Details;
 use crate::tui::search::TextSearch;
-use crate::tui::tree::{SmallNodes, TreeDirection, TreeItem, TreeRows};
+use crate::tui::tree::{SmallNodes, TreeItem, TreeRows};
 use std::sync::Arc;
 
 /// Position of the cursor in the tree pane.
@@ -34,7 +34,7 @@ pub struct MarkedNodes {
 /// The inverted tree, and the rows of the other one.
 #[derive(Clone, Debug)]
 pub struct ShownInverted {
-    pub tree: Arc<InvertedTree>,
+    pub tree: Arc<ArrangedTree>,
     /// The rows of the tree with callers first, for the way back.
     pub rows: TreeRows,
     /// The cursor in them.
@@ -55,6 +55,10 @@ pub struct TreePane {
     pub search: TextSearch,
     /// Nodes with time of the cause that the cursor was on last; their rows are marked.
     pub marked: MarkedNodes,
+    /// How the trees are arranged, but for their direction.
+    pub arrangement: Arrangement,
+    /// The tree with callers first in this arrangement; `None` where it is that of the comparison.
+    pub callers_first: Option<Arc<ArrangedTree>>,
     /// The tree with callees first, while it is shown; the rows and the cursor are about it then.
     pub inverted: Option<ShownInverted>,
     /// The user has moved or unfolded something: leave it as it is when results are replaced.
