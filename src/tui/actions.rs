@@ -83,6 +83,8 @@ pub enum Action {
     Invert,
     /// Show the kernel's functions in the tree, or hide them.
     ShowKernel,
+    /// The tree as an icicle, or as rows again.
+    Icicle,
     Focus,
     Drop,
     Collapse,

@@ -36,12 +36,12 @@ pub static TABLE: &[KeyBinding] = &[
     entry(A::Order, "order", "o", "order by extra time, deviations or name", Tree, Some("order")),
     entry(A::Invert, "invert", "I", "callees first, each with its callers below it; and back", Tree, None),
     entry(A::ShowKernel, "kernel functions", "H", "show the kernel's functions below calls; hide them", Tree, None),
+    entry(A::Icicle, "icicle", "|", "draw the tree as an icicle, or as rows again", Tree, None),
     entry(A::ZoomIn, "zoom in", "+ =", "show this subtree alone", Tree, None),
     entry(A::ZoomOut, "zoom out", "-", "take back a zoom, focus, drop or collapse", Tree, None),
     entry(A::Focus, "focus", "O", "only this function, and what it calls", Tree, None),
     entry(A::Drop, "drop", "d", "without this function, and what it calls", Tree, None),
     entry(A::Collapse, "collapse", "c", "what this function calls is its own time", Tree, None),
-    entry(A::Clear, "clear", "Backspace Delete", "the whole tree again, without a search", Tree, None),
     entry(
         A::MakeSlow,
         "slow group",
@@ -187,7 +187,14 @@ pub static TABLE: &[KeyBinding] = &[
         Histograms,
         Some("clear"),
     ),
-    entry(A::Clear, "clear", "Backspace Delete", "clear the search and the list's filter", Any, None),
+    entry(
+        A::Clear,
+        "clear",
+        "Backspace Delete",
+        "clear the search and the list's filter; show the whole tree",
+        Any,
+        None,
+    ),
     entry(A::Details, "details", "i", "show details: the full stack and sample executions", Any, Some("details")),
     entry(
         A::ShowTimeline,
@@ -294,7 +301,8 @@ pub static TABLE: &[KeyBinding] = &[
 pub fn markdown() -> String {
     let mut text = String::from("| keys | do | where |\n|---|---|---|\n");
     for e in TABLE {
-        let quoted: Vec<String> = e.keys.split(' ').filter(|k| !k.is_empty()).map(|k| format!("`{k}`")).collect();
+        let quoted: Vec<String> =
+            e.keys.split(' ').filter(|k| !k.is_empty()).map(|k| format!("`{}`", k.replace('|', "\\|"))).collect();
         let keys = if quoted.is_empty() { format!("`:` {}", e.name) } else { quoted.join(" ") };
         text.push_str(&format!("| {keys} | {} | {} |\n", e.help, e.scope.name()));
     }

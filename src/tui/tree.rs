@@ -20,8 +20,7 @@ use items::SmallLimits;
 pub use items::{NodeChain, SmallNodes, TreeItem};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
-use walk::is_within;
-pub use walk::{ancestry, children, find_context, find_path, path_text};
+pub use walk::{ancestry, children, find_context, find_path, is_within, path_text};
 
 /// Order of siblings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,16 +114,23 @@ impl TreeRows {
         self.visible = self.unfolded_rows(model, tree, rows);
     }
 
-    /// Show the subtree of a row's first node alone; false where it is that already.
-    pub fn zoom_in(&mut self, row: usize, model: &Model, tree: &DiffTree) -> bool {
-        let Some(TreeItem::Node(chain)) = self.visible.get(row).copied() else { return false };
+    /// The first node of a row; `None` where it is about several siblings.
+    pub fn first_node(&self, row: usize) -> Option<u32> {
+        match self.visible.get(row)? {
+            TreeItem::Node(chain) => Some(chain.first),
+            TreeItem::Small(_) => None,
+        }
+    }
+
+    /// Show the subtree of a node alone; false where it is that already.
+    pub fn zoom_in(&mut self, node: u32, model: &Model, tree: &DiffTree) -> bool {
         let context = |at: u32| tree.nodes[at as usize].context;
-        let root = context(chain.first);
+        let root = context(node);
         if self.zoom.last() == Some(&root) {
             return false;
         }
         self.zoom.push(root);
-        self.unfolded.insert(context(chain.last));
+        self.unfolded.insert(context(self.chain_end(model, tree, node)));
         self.rebuild(model, tree);
         true
     }

@@ -176,6 +176,49 @@ fn a_subtree_is_zoomed_into_and_left_again() {
 }
 
 #[test]
+fn an_icicle_has_the_same_cursor_as_the_rows() {
+    let mut session = session(120, 30);
+    go(&mut session, "server;main;serve;read_file");
+    session.keys("|");
+    assert_eq!(here(&session.app), "server;main;serve;read_file");
+    session.keys("Down");
+    assert_eq!(here(&session.app), "server;main;serve;read_file;[read]");
+    assert!(session.lines().join("\n").contains("[read]: +39.1 ms (slow 40.2 ms, fast 1.06 ms"));
+    session.keys("Up Left");
+    assert_eq!(here(&session.app), "server;main;serve;parse");
+    session.keys("Right Home");
+    assert_eq!(session.app.tree.cursor, Cursor::Cause(0));
+    session.keys("Down Down End");
+    assert_eq!(here(&session.app), "server;main;serve;read_file;[read];[block device]");
+    // Zoom, other groups, the kernel's functions and callees first keep it.
+    session.keys("Up Enter x x H H");
+    let roots = roots(&session.app);
+    assert!(roots.len() == 1 && roots[0].0 == "[read]" && here(&session.app).ends_with("[read]"), "{roots:?}");
+    session.keys("- I Down I");
+    assert_eq!(here(&session.app), "server;main;serve;read_file;[read]");
+    session.keys("|");
+    assert!(session.app.tree.icicle.is_none() && here(&session.app) == "server;main;serve;read_file;[read]");
+    session.keys("| T Down Enter");
+    assert!(session.app.tree.icicle.is_some() && !session.lines().is_empty());
+}
+
+#[test]
+fn a_narrow_pane_has_no_space_for_an_icicle() {
+    let mut session = session(50, 20);
+    session.keys("2 |");
+    assert!(session.app.tree.icicle.is_none() && session.lines().join("\n").contains("needs 60 columns"));
+}
+
+#[test]
+fn icicle_screens() {
+    for (columns, lines) in [(80, 24), (200, 60)] {
+        let mut session = session(columns, lines);
+        session.keys("2 | Down Down Down");
+        assert_snapshot(&format!("icicle-{columns}x{lines}"), &session);
+    }
+}
+
+#[test]
 fn arranged_tree_screens() {
     for (columns, lines) in [(80, 24), (200, 60)] {
         let mut session = session(columns, lines);

@@ -22,6 +22,7 @@ use crate::tui::layers::{
 use crate::tui::message::UiEffect;
 use crate::tui::pane::{JumpOrigin, Pane};
 use crate::tui::panes::tree::arranged::{self, search_tree};
+use crate::tui::panes::tree::icicle;
 use crate::tui::panes::tree::state::Cursor;
 use crate::tui::panes::{self, anomalies, tree};
 use crate::tui::search::{MatchStep, TextSearch};
@@ -78,6 +79,7 @@ pub(super) fn act(app: &mut App, action: Action) {
         A::Order => tree::reorder(app),
         A::Invert => arranged::toggle_direction(app),
         A::ShowKernel => arranged::toggle_kernel(app),
+        A::Icicle => icicle::toggle(app),
         A::Focus => arranged::transform(app, TransformKind::Focus),
         A::Drop => arranged::transform(app, TransformKind::Drop),
         A::Collapse => arranged::transform(app, TransformKind::Collapse),

@@ -16,6 +16,7 @@ use crate::tui::layers::{filters, overview, tasks, threads, timeline};
 use crate::tui::overview::OverviewState;
 use crate::tui::pane::Pane;
 use crate::tui::panes::tree::arranged::{self, search_again};
+use crate::tui::panes::tree::icicle::Icicle;
 use crate::tui::panes::tree::state::{Cursor, MarkedNodes};
 use crate::tui::patterns::PatternState;
 use crate::tui::tree::find_context;
@@ -110,6 +111,7 @@ fn analysed(app: &mut App, model: Arc<Model>) {
     app.histograms = HistogramPane { selection: app.groups.selection(), ..HistogramPane::default() };
     app.tree.rows.visible.clear();
     app.tree.callers_first = None;
+    app.tree.icicle = app.tree.icicle.take().map(|_| Icicle::default());
     // Frames have other names in another model.
     app.tree.arrangement.transforms.clear();
     compare(app)

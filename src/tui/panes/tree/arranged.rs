@@ -4,6 +4,7 @@
 //! The tree with callers first is always there, since causes, bookmarks and jumps lead to it; the one with callees
 //! first is there while it is shown. A place in either is kept by names when the other arrangement has other contexts.
 
+use super::icicle::Icicle;
 use super::state::{Cursor, MarkedNodes, ShownInverted};
 use crate::compare::arranged::{ArrangedTree, Arrangement, KernelFrames, Transform, TransformKind, TreeDirection};
 use crate::tui::app::App;
@@ -53,7 +54,11 @@ pub fn zoom_in(app: &mut App) {
         return app.say("works on a row of the tree");
     };
     app.tree.touched = true;
-    if app.tree.rows.zoom_in(row, &model, &comparison.tree) {
+    let node = match &app.tree.icicle {
+        Some(_) => app.node().map(|(at, _)| at),
+        None => app.tree.rows.first_node(row),
+    };
+    if node.is_some_and(|node| app.tree.rows.zoom_in(node, &model, &comparison.tree)) {
         app.tree.cursor = Cursor::Row(0);
         app.say("this subtree alone; -: back, Backspace: the whole tree");
     }
@@ -193,6 +198,12 @@ fn go_to(app: &mut App, place: &TreePlace, direction: TreeDirection) {
     });
     app.tree.rows = rows;
     app.tree.marked = MarkedNodes::default();
+    if let Some(icicle) = &mut app.tree.icicle {
+        let above =
+            |path: &Vec<String>| (1..=path.len()).rev().find_map(|frames| find_path(&model, tree, &path[..frames]));
+        let node = place.cursor.as_ref().and_then(above).and_then(|at| tree.nodes.get(at as usize));
+        *icicle = Icicle::new(node.map(|node| node.context));
+    }
     if let Some(row) = found {
         app.tree.cursor = Cursor::Row(row.unwrap_or(0));
     }
@@ -201,8 +212,8 @@ fn go_to(app: &mut App, place: &TreePlace, direction: TreeDirection) {
 /// Show an inverted tree, at a place of the one before or at its top.
 pub fn show(app: &mut App, tree: Arc<ArrangedTree>, place: Option<TreePlace>) {
     leave(app);
-    let (rows, cursor) = (app.tree.rows.clone(), app.tree.cursor);
-    app.tree.inverted = Some(ShownInverted { tree, rows, cursor });
+    let (rows, cursor, icicle) = (app.tree.rows.clone(), app.tree.cursor, app.tree.icicle.clone());
+    app.tree.inverted = Some(ShownInverted { tree, rows, cursor, icicle });
     if place.is_none() {
         app.tree.cursor = Cursor::Row(0);
     }
@@ -217,6 +228,7 @@ pub fn leave(app: &mut App) -> Option<TreePlace> {
     let shown = app.tree.inverted.take()?;
     let order = app.tree.rows.order();
     app.tree.rows = shown.rows;
+    app.tree.icicle = app.tree.icicle.take().map(|_| shown.icicle.unwrap_or_default());
     app.tree.marked = MarkedNodes::default();
     if let Cursor::Row(_) = app.tree.cursor {
         app.tree.cursor = shown.cursor;

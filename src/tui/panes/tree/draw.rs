@@ -6,6 +6,7 @@
 
 use super::arranged;
 use super::causes::{self, WIDE, affected_head};
+use super::icicle;
 use super::state::Cursor;
 use crate::base::figure;
 use crate::compare::arranged::TreeDirection;
@@ -40,6 +41,10 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     }
     if !app.frame.tree_details.is_empty() {
         details(canvas, &app.frame.tree_details);
+    }
+    if app.tree.icicle.is_some() {
+        let details = if app.frame.tree_details.is_empty() { 0 } else { usize::from(DETAILS_LINES) };
+        return icicle::draw(canvas, app, (top + lines.tree_head, lines.rows.saturating_sub(details)));
     }
     let nodes = &comparison.tree.nodes;
     let roots = app.tree.rows.roots(&model, &comparison.tree);
@@ -210,14 +215,22 @@ fn tree_table(width: usize, names: usize) -> TableLayout {
 }
 
 fn tree_head(canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, app: &App) {
-    table.ruled_head(canvas, y);
+    match app.tree.icicle {
+        Some(_) => canvas.fill(0, y, canvas.width(), '┄', StyleScope::Rule),
+        None => table.ruled_head(canvas, y),
+    }
     let search = &app.tree.search;
     let found = if search.text.is_empty() {
         String::new()
     } else {
         format!(", {} match /{}", search.matches.len(), search.text)
     };
-    let title = format!(" {}by {}{found} ", arrangement(app), app.tree.rows.order().name());
+    // Boxes have an order of their own.
+    let order = match app.tree.icicle {
+        Some(_) => "icicle".to_owned(),
+        None => format!("by {}", app.tree.rows.order().name()),
+    };
+    let title = format!(" {}{order}{found} ", arrangement(app));
     let (name, bar) = (table.column(NAME), table.column(BAR));
     canvas.text_in(name.x, y, (name.width + bar.width).saturating_sub(1), &title, StyleScope::Dim);
 }

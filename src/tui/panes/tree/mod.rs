@@ -3,6 +3,7 @@
 pub mod arranged;
 mod causes;
 mod draw;
+pub mod icicle;
 mod shown;
 pub mod state;
 
@@ -61,6 +62,7 @@ impl PaneView for TreeView {
         let (causes, rows) = (app.causes().len(), app.tree.rows.visible.len());
         match app.tree.cursor {
             Cursor::Cause(i) => app.tree.cause_offset = first_shown(app.tree.cause_offset, i, tree.causes, causes),
+            Cursor::Row(_) if app.tree.icicle.is_some() => icicle::scroll(app),
             Cursor::Row(i) => app.tree.offset = first_shown(app.tree.offset, i, tree.rows, rows),
         }
         app.tree.offset = app.tree.offset.min(rows.saturating_sub(tree.rows.max(1)));
@@ -74,6 +76,13 @@ impl PaneView for TreeView {
         app.tree.touched = true;
         // Causes and rows are one list for the cursor.
         let causes = app.causes().len();
+        if let (Cursor::Row(_), Some(_)) = (app.tree.cursor, &app.tree.icicle) {
+            let left = icicle::vertical(app, by);
+            if left > 0 && causes > 0 {
+                app.tree.cursor = Cursor::Cause(causes.saturating_sub(left));
+            }
+            return;
+        }
         let last = (causes + app.tree.rows.visible.len()).saturating_sub(1);
         let at = match app.tree.cursor {
             Cursor::Cause(i) => i,
@@ -85,7 +94,11 @@ impl PaneView for TreeView {
 
     /// Fold, or unfold.
     fn sideways(&self, app: &mut App, by: isize) {
-        if by < 0 { fold(app) } else { self.unfold(app) }
+        match app.tree.cursor {
+            Cursor::Row(_) if app.tree.icicle.is_some() => icicle::sideways(app, by),
+            _ if by < 0 => fold(app),
+            _ => self.unfold(app),
+        }
     }
 
     /// Follow a cause; fold or unfold a node.
@@ -96,6 +109,9 @@ impl PaneView for TreeView {
         let Some((model, comparison)) = app.shown_tree() else { return };
         app.tree.touched = true;
         let Cursor::Row(row) = app.tree.cursor else { return };
+        if app.tree.icicle.is_some() {
+            return arranged::zoom_in(app);
+        }
         if let Some(small) = app.tree.small_nodes() {
             app.tree.cursor = Cursor::Row(app.tree.rows.split(small, &model, &comparison.tree));
         } else if app.node().is_some_and(|(_, n)| app.tree.rows.is_unfolded(n)) {
@@ -108,6 +124,14 @@ impl PaneView for TreeView {
     fn click(&self, app: &mut App, PaneCell { line, column, was_in_front }: PaneCell) -> bool {
         let shape = app.frame.tree;
         let rows_from = shape.cause_head + shape.causes + shape.tree_head;
+        if app.tree.icicle.is_some() && line >= rows_from {
+            let before = app.node().map(|(at, _)| at);
+            let is_hit = icicle::click(app, line - rows_from, column);
+            if is_hit {
+                app.tree.cursor = Cursor::Row(0);
+            }
+            return is_hit && was_in_front && before == app.node().map(|(at, _)| at);
+        }
         let cursor = if line >= rows_from {
             Cursor::Row(app.tree.offset + line - rows_from)
         } else {
@@ -253,7 +277,8 @@ fn mark(app: &mut App) {
 fn tree_details(app: &App, frame: &ScreenFrame) -> Vec<StyledLine> {
     let (inside, most) = (frame.inside(Pane::Tree), usize::from(DETAILS_LINES) - 1);
     let is_shown = frame.panes.iter().any(|shown| shown.pane == Pane::Tree && shown.area.width >= DETAILS_FROM);
-    let left = frame.tree.rows.saturating_sub(app.tree.rows.visible.len());
+    let used = if app.tree.icicle.is_some() { icicle::lines(app) } else { app.tree.rows.visible.len() };
+    let left = frame.tree.rows.saturating_sub(used);
     let Some(beside) = app.beside.as_ref().filter(|_| is_shown && left > most + 1) else { return Vec::new() };
     let mut lines = about(app, &beside.details, usize::from(inside.width).saturating_sub(2));
     if lines.len() > most {
@@ -292,6 +317,7 @@ pub fn go_to(app: &mut App, context: ContextId) {
 fn put_on(app: &mut App, node: u32, model: &Model, comparison: &Comparison) {
     let row = app.tree.rows.reveal(node, model, &comparison.tree);
     app.tree.cursor = Cursor::Row(row);
+    icicle::go_to(app, node);
     app.pane = Pane::Tree;
 }
 

@@ -49,7 +49,14 @@ impl App {
     /// The tree node under the cursor.
     pub fn node(&self) -> Option<(u32, &DiffNode)> {
         let Cursor::Row(row) = self.tree.cursor else { return None };
-        let at = self.tree.rows.visible.get(row)?.node()?;
+        let at = match &self.tree.icicle {
+            Some(icicle) => {
+                let (model, comparison) = self.shown_tree()?;
+                let tree = &comparison.tree;
+                icicle.node(&model, tree, &self.tree.rows.roots(&model, tree))?
+            }
+            None => self.tree.rows.visible.get(row)?.node()?,
+        };
         let comparison = match self.arranged_tree() {
             Some(arranged) => &arranged.comparison,
             None => self.comparison.as_ref()?,

@@ -1,5 +1,6 @@
 //! State of the tree pane, and of the details beside its rows.
 
+use super::icicle::Icicle;
 use crate::compare::Comparison;
 use crate::compare::arranged::{ArrangedTree, Arrangement, TreeDirection};
 use crate::tui::details::Details;
@@ -39,6 +40,8 @@ pub struct ShownInverted {
     pub rows: TreeRows,
     /// The cursor in them.
     pub cursor: Cursor,
+    /// The cursor in the icicle of that tree, where there was one.
+    pub icicle: Option<Icicle>,
 }
 
 /// State of the tree pane.
@@ -61,6 +64,8 @@ pub struct TreePane {
     pub callers_first: Option<Arc<ArrangedTree>>,
     /// The tree with callees first, while it is shown; the rows and the cursor are about it then.
     pub inverted: Option<ShownInverted>,
+    /// The tree is drawn as an icicle. The cursor on a row is then one on a box.
+    pub icicle: Option<Icicle>,
     /// The user has moved or unfolded something: leave it as it is when results are replaced.
     pub touched: bool,
 }
