@@ -63,11 +63,12 @@ pub(super) fn act(app: &mut App, action: Action) {
         A::Widen => select(app, widen),
         A::Narrow => select(app, narrow),
         A::Clear if app.pane == Pane::Histograms => groups::clear(app),
-        A::Clear if app.pane == Pane::Tree => {
+        A::Clear => {
             clear_marks(app);
-            arranged::show_whole(app)
+            if app.pane == Pane::Tree {
+                arranged::show_whole(app);
+            }
         }
-        A::Clear => clear_marks(app),
         A::MakeSlow | A::MakeFast | A::Baseline | A::Swap | A::Propose | A::Undo | A::Redo => regroup_by(app, action),
         A::Open => pane.open(app),
         A::Back => back(app),
@@ -77,12 +78,7 @@ pub(super) fn act(app: &mut App, action: Action) {
         A::PreviousMatch => step_match(app, MatchStep::Previous),
         A::Order if of_patterns => anomalies::reorder(app),
         A::Order => tree::reorder(app),
-        A::Invert => arranged::toggle_direction(app),
-        A::ShowKernel => arranged::toggle_kernel(app),
-        A::Icicle => icicle::toggle(app),
-        A::Focus => arranged::transform(app, TransformKind::Focus),
-        A::Drop => arranged::transform(app, TransformKind::Drop),
-        A::Collapse => arranged::transform(app, TransformKind::Collapse),
+        A::Invert | A::ShowKernel | A::Icicle | A::Focus | A::Drop | A::Collapse => arrange_by(app, action),
         A::ZoomIn if app.pane == Pane::Tree => arranged::zoom_in(app),
         A::ZoomOut if app.pane == Pane::Tree => arranged::zoom_out(app),
         A::ShowPatterns => app.open(PageLayer::new(PatternsPage)),
@@ -116,6 +112,19 @@ pub(super) fn act(app: &mut App, action: Action) {
         A::Redraw => app.effects.push(UiEffect::Redraw),
         A::Suspend => app.effects.push(UiEffect::Suspend),
         A::Quit => app.effects.push(UiEffect::Quit),
+    }
+}
+
+/// Change the arrangement or the drawing of the tree.
+fn arrange_by(app: &mut App, action: Action) {
+    match action {
+        Action::Invert => arranged::toggle_direction(app),
+        Action::ShowKernel => arranged::toggle_kernel(app),
+        Action::Icicle => icicle::toggle(app),
+        Action::Focus => arranged::transform(app, TransformKind::Focus),
+        Action::Drop => arranged::transform(app, TransformKind::Drop),
+        Action::Collapse => arranged::transform(app, TransformKind::Collapse),
+        _ => {}
     }
 }
 

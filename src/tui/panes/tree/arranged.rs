@@ -4,8 +4,7 @@
 //! The tree with callers first is always there, since causes, bookmarks and jumps lead to it; the one with callees
 //! first is there while it is shown. A place in either is kept by names when the other arrangement has other contexts.
 
-use super::icicle::Icicle;
-use super::state::{Cursor, MarkedNodes, ShownInverted};
+use super::state::{Cursor, Icicle, MarkedNodes, ShownInverted};
 use crate::compare::arranged::{ArrangedTree, Arrangement, KernelFrames, Transform, TransformKind, TreeDirection};
 use crate::tui::app::App;
 use crate::tui::job::{ArrangedTrees, Job, JobError};

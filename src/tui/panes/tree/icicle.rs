@@ -1,34 +1,24 @@
 //! The differential tree as an icicle: a line for each level, below a box the boxes of what it calls.
 //!
-//! In: the tree that is shown and a width. Out: boxes. A box is as wide as the slow group's mean time there is a part of
-//! that of all roots; siblings are in the order of their names, so that they do not jump. Its bar is that of the other
+//! In: the tree that is shown and a width. Out: boxes. A box is as wide as the slow group's mean time there, in relation
+//! to that of all roots; siblings are in the order of their names, so that they do not jump. Its bar is that of the other
 //! drawing: shaded what both groups have, full the extra of the slow one, in the colour of the difference
 //! (ALGORITHMS.md 7.3). What is narrower than a column has no box, and nothing below it has: the cost is that of the
 //! boxes on the screen and of their siblings.
 
-use super::state::Cursor;
+use super::state::{Cursor, Icicle};
 use crate::base::figure;
 use crate::compare::{Comparison, DiffNode, DiffTree, share_of_group};
 use crate::model::Model;
-use crate::model::context::ContextId;
 use crate::tui::app::App;
 use crate::tui::canvas::Canvas;
 use crate::tui::pane::Pane;
 use crate::tui::theme::{StyleScope, Theme};
-use crate::tui::tree::{children, find_context, is_within};
+use crate::tui::tree::children;
 use crate::view::words;
 
 /// Columns from which a pane has space for it.
 pub const WIDE: u16 = 60;
-
-/// The tree drawn as an icicle.
-#[derive(Clone, Debug, Default)]
-pub struct Icicle {
-    /// The context under the cursor; `None` before there was one.
-    at: Option<ContextId>,
-    /// The first level that is shown.
-    offset: usize,
-}
 
 /// A node with its place on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,21 +59,6 @@ fn boxes(tree: &DiffTree, roots: &[u32], columns: usize) -> Vec<IcicleBox> {
 fn shown(app: &App, model: &Model, tree: &DiffTree) -> Vec<IcicleBox> {
     let columns = usize::from(app.frame.inside(Pane::Tree).width).saturating_sub(1);
     boxes(tree, &app.tree.rows.roots(model, tree), columns)
-}
-
-impl Icicle {
-    /// With the cursor on a context.
-    pub fn new(at: Option<ContextId>) -> Icicle {
-        Icicle { at, offset: 0 }
-    }
-
-    /// The node under the cursor: that of its context, or the nearest one above it that is there, or the first root.
-    pub fn node(&self, model: &Model, tree: &DiffTree, roots: &[u32]) -> Option<u32> {
-        let above = std::iter::successors(self.at, |at| model.contexts.parent(*at));
-        let is_shown = |node: &u32| roots.iter().any(|root| is_within(tree, *root, *node));
-        let found = above.filter_map(|context| find_context(model, tree, context)).find(is_shown);
-        found.or_else(|| roots.first().copied())
-    }
 }
 
 /// Draw the tree as an icicle, or as rows again.
@@ -244,6 +219,7 @@ fn caption(app: &App, model: &Model, node: &DiffNode) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::context::ContextId;
 
     fn node(parent: Option<u32>, slow_mean_ns: f64) -> DiffNode {
         DiffNode {

@@ -1,11 +1,12 @@
 //! State of the tree pane, and of the details beside its rows.
 
-use super::icicle::Icicle;
-use crate::compare::Comparison;
 use crate::compare::arranged::{ArrangedTree, Arrangement, TreeDirection};
+use crate::compare::{Comparison, DiffTree};
+use crate::model::Model;
+use crate::model::context::ContextId;
 use crate::tui::details::Details;
 use crate::tui::search::TextSearch;
-use crate::tui::tree::{SmallNodes, TreeItem, TreeRows};
+use crate::tui::tree::{SmallNodes, TreeItem, TreeRows, find_context, is_within};
 use std::sync::Arc;
 
 /// Position of the cursor in the tree pane.
@@ -42,6 +43,30 @@ pub struct ShownInverted {
     pub cursor: Cursor,
     /// The cursor in the icicle of that tree, where there was one.
     pub icicle: Option<Icicle>,
+}
+
+/// The tree drawn as an icicle.
+#[derive(Clone, Debug, Default)]
+pub struct Icicle {
+    /// The context under the cursor; `None` before there was one.
+    pub at: Option<ContextId>,
+    /// The first level that is shown.
+    pub offset: usize,
+}
+
+impl Icicle {
+    /// With the cursor on a context.
+    pub fn new(at: Option<ContextId>) -> Icicle {
+        Icicle { at, offset: 0 }
+    }
+
+    /// The node under the cursor: that of its context, or the nearest one above it that is there, or the first root.
+    pub fn node(&self, model: &Model, tree: &DiffTree, roots: &[u32]) -> Option<u32> {
+        let above = std::iter::successors(self.at, |at| model.contexts.parent(*at));
+        let is_shown = |node: &u32| roots.iter().any(|root| is_within(tree, *root, *node));
+        let found = above.filter_map(|context| find_context(model, tree, context)).find(is_shown);
+        found.or_else(|| roots.first().copied())
+    }
 }
 
 /// State of the tree pane.
