@@ -1,8 +1,8 @@
 //! The differential tree as an icicle: a line for each level, below a box the boxes of what it calls.
 //!
-//! In: the tree that is shown and a width. Out: boxes. A box is as wide as the slow group's mean time there, in relation
-//! to that of all roots; siblings are in the order of their names, so that they do not jump. Its bar is that of the other
-//! drawing: shaded what both groups have, full the extra of the slow one, in the colour of the difference
+//! In: the tree that is shown and a width. Out: boxes. A box is as wide as the slow group's mean time there, in
+//! relation to that of all roots; siblings are in the order of their names, so that they do not jump. Its bar is that
+//! of the other drawing: shaded what both groups have, full the extra of the slow one, in the colour of the difference
 //! (ALGORITHMS.md 7.3). What is narrower than a column has no box, and nothing below it has: the cost is that of the
 //! boxes on the screen and of their siblings.
 
