@@ -101,6 +101,12 @@ fn random(seed: u64) -> Model {
     made.seal()
 }
 
+/// True if a program's function or a call is right below a context.
+fn runs_program(model: &Model, context: ContextId) -> bool {
+    let mut nodes = model.contexts.nodes();
+    nodes.any(|(parent, f)| parent == Some(context) && matches!(f.kind, FrameKind::Function | FrameKind::Call))
+}
+
 /// What a transform makes of a path; `None` where it leaves it out.
 fn transformed_path(path: &[String], kind: TransformKind, frame: &str) -> Option<Vec<String>> {
     let at = path.iter().position(|own| own == frame);
@@ -112,13 +118,17 @@ fn transformed_path(path: &[String], kind: TransformKind, frame: &str) -> Option
     }
 }
 
-/// The path without the kernel's functions below a call or a program's function.
-fn path_without_kernel(path: &[String], kinds: &[FrameKind]) -> Vec<String> {
+/// The path without the kernel's functions below a call, a program's function, or a thread that has such.
+fn path_without_kernel(path: &[String], kinds: &[FrameKind], runs_program: &[bool]) -> Vec<String> {
     let mut left = Vec::new();
     let mut led = false;
     for (at, (name, kind)) in path.iter().zip(kinds).enumerate() {
         if *kind == FrameKind::KernelFunction {
-            let from_program = at > 0 && kinds[at - 1] == FrameKind::Function;
+            let from_program = at > 0
+                && match kinds[at - 1] {
+                    FrameKind::Process | FrameKind::Thread(_) => runs_program[at - 1],
+                    kind => kind == FrameKind::Function,
+                };
             if !led || name == "handle_mm_fault" {
                 left.push(name.clone());
             }
@@ -153,7 +163,11 @@ fn arranged_trees_hold_each_time_at_its_transformed_path() {
             let path = drawn(&model, context);
             let kinds: Vec<_> = model.contexts.path(context).iter().map(|at| model.contexts.frame(*at).kind).collect();
             let mut wanted = Some(match kernel {
-                KernelFrames::Hidden => path_without_kernel(&path, &kinds),
+                KernelFrames::Hidden => {
+                    let contexts = model.contexts.path(context);
+                    let runs_program: Vec<bool> = contexts.iter().map(|at| runs_program(&model, *at)).collect();
+                    path_without_kernel(&path, &kinds, &runs_program)
+                }
                 KernelFrames::Shown => path,
             });
             for Transform { kind, frame } in &arrangement.transforms {
@@ -203,4 +217,20 @@ fn arrange_keeps_the_functions_of_kernel_threads() {
     let model = made.seal();
     let comparison = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap();
     assert!(arrange(&model, &comparison, &Arrangement::default(), &Ctx::new(1)).unwrap().is_none());
+}
+
+/// Of a thread that also runs in user mode, functions of the kernel without a caller are on behalf of it.
+#[test]
+fn arrange_hides_what_a_program_is_interrupted_by() {
+    let mut made = scenario::ModelBuilder::new(3);
+    for run in 0..40_u64 {
+        let ns = 1_000_000 * (1 + run % 9);
+        let parts = [("app;main", ns), ("app;(exit_to_user_mode_loop);(get_signal);(do_exit)", ns)];
+        made.run("x", "app", "app", 1, &parts);
+    }
+    let model = made.seal();
+    let comparison = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap();
+    let tree = arrange(&model, &comparison, &Arrangement::default(), &Ctx::new(1)).unwrap().unwrap();
+    let names: Vec<_> = tree.comparison.tree.nodes.iter().map(|node| frame_text(&tree.model, node.context)).collect();
+    assert_eq!(names, ["app", "exit_to_user_mode_loop", "main"]);
 }

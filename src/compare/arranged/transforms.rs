@@ -91,12 +91,24 @@ pub(super) fn transformed(contexts: &Contexts, transform: Transform) -> Transfor
     Transformed { contexts: new, counted: places.into_iter().map(Place::counted).collect() }
 }
 
+/// Frames of user mode.
+fn is_of_program(kind: FrameKind) -> bool {
+    matches!(kind, FrameKind::Function | FrameKind::Inlined | FrameKind::File)
+}
+
 /// Without the kernel's functions that say how it does what it was asked for; `None` where there are none. In a
 /// kernel's thread all stay: there they are the program. So do those that the sentence of a cause names.
 pub(super) fn without_kernel(model: &Model) -> Option<Transformed> {
     let contexts = &model.contexts;
     let mut new = Contexts::default();
     let mut counted: Vec<Option<ContextId>> = Vec::with_capacity(contexts.len());
+    // By context: what is right below it runs in user mode, too, so that functions of the kernel are there on behalf of it.
+    let mut runs_program = vec![false; contexts.len()];
+    for (parent, frame) in contexts.nodes() {
+        if let (Some(parent), true) = (parent, is_of_program(frame.kind) || frame.kind == FrameKind::Call) {
+            runs_program[parent.index()] = true;
+        }
+    }
     // By context: it led into the kernel, or is there on behalf of a program.
     let mut in_kernel: Vec<bool> = Vec::with_capacity(contexts.len());
     let mut any = false;
@@ -107,11 +119,13 @@ pub(super) fn without_kernel(model: &Model) -> Option<Transformed> {
             FrameKind::KernelFunction => is_below && !kernel_paths::is_named(model.names.get(frame.name)),
             _ => false,
         };
-        let led_by = parent.map(|parent| contexts.frame(parent).kind);
-        in_kernel.push(match (frame.kind, led_by) {
-            (FrameKind::Call, _) => true,
-            (FrameKind::KernelFunction, Some(FrameKind::Function | FrameKind::Inlined | FrameKind::File)) => true,
-            (FrameKind::KernelFunction, _) => is_below,
+        let led_in = parent.is_some_and(|parent| match contexts.frame(parent).kind {
+            FrameKind::Process | FrameKind::Thread(_) => runs_program[parent.index()],
+            kind => is_of_program(kind),
+        });
+        in_kernel.push(match frame.kind {
+            FrameKind::Call => true,
+            FrameKind::KernelFunction => is_below || led_in,
             _ => false,
         });
         any |= is_hidden;
