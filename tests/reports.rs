@@ -39,6 +39,12 @@ fn report_writes_each_format_by_the_ending_of_the_file() {
     }
     let page = std::fs::read_to_string(folder.join("why.html")).unwrap();
     assert!(!page.contains("http://www.w3.org/1999") && !page.contains("src="), "the page loads nothing");
+    // Frames have parts of the window's width, so that the graph is as wide as it without the script, too.
+    assert!(page.contains("<svg class=\"flame\" xmlns=\"http://www.w3.org/2000/svg\" width=\"100%\""));
+    let frames: Vec<&str> = page.split("<svg class=\"frame\"").skip(1).collect();
+    assert!(frames.len() > 10 && frames.iter().all(|frame| frame.split('>').next().unwrap().matches('%').count() == 2));
+    let (list, _) = page.split_once("The slowest execution and a typical").unwrap();
+    assert_eq!(list.matches("<tr><td class=\"slow\">slow").count(), 1 + 15, "the group, and its slowest");
     for element in ["html", "head", "body", "table", "svg", "figure", "script", "style"] {
         let (opened, closed) = (format!("<{element}"), format!("</{element}>"));
         let begins = page.match_indices(&opened).filter(|(at, _)| page[at + opened.len()..].starts_with([' ', '>']));

@@ -107,6 +107,19 @@ fn first_thread(model: &Model, context: ContextId) -> Option<NameId> {
     frames.filter(|frame| matches!(frame.kind, FrameKind::Thread(_))).map(|frame| frame.name).next()
 }
 
+impl LongestKind {
+    fn in_words(&self) -> String {
+        let thread = self.thread.as_ref().map_or_else(String::new, |thread| format!(" ({thread})"));
+        format!("{} {}{thread}", figure::time(self.ns as f64), self.kind)
+    }
+}
+
+/// The type of an execution, and what it waited for most; empty where they are not known.
+pub fn type_and_longest_wait(model: &Model, execution: ExecutionId) -> (String, String) {
+    let ListedExecution { kind, most, .. } = listed(model, execution);
+    (kind.unwrap_or_default(), most.map_or_else(String::new, |most| most.in_words()))
+}
+
 /// One JSON object a line.
 pub fn json_lines(model: &Model, executions: &[ExecutionId]) -> serde_json::Result<String> {
     let mut out = String::new();
@@ -148,10 +161,7 @@ pub fn line(model: &Model, execution: ExecutionId) -> ExecutionLine {
     let kind = kind.map_or_else(String::new, |kind| format!("{kind}  "));
     let who = if process == thread { process } else { format!("{thread} of {process}") };
     let tid = tid.map_or_else(String::new, |tid| format!(" {tid}"));
-    let most = most.map_or_else(String::new, |LongestKind { kind, ns, thread }| {
-        let thread = thread.map_or_else(String::new, |thread| format!(" ({thread})"));
-        format!("  {} {kind}{thread}", figure::time(ns as f64))
-    });
+    let most = most.map_or_else(String::new, |most| format!("  {}", most.in_words()));
     ExecutionLine {
         number: execution,
         start: time_of_day.unwrap_or_else(|| figure::stamp(start_ns.since(model.origin))),

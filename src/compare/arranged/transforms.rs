@@ -102,7 +102,7 @@ pub(super) fn without_kernel(model: &Model) -> Option<Transformed> {
     let contexts = &model.contexts;
     let mut new = Contexts::default();
     let mut counted: Vec<Option<ContextId>> = Vec::with_capacity(contexts.len());
-    // By context: what is right below it runs in user mode, too, so that functions of the kernel are there on behalf of it.
+    // By context: what is right below it runs in user mode, too: functions of the kernel are there on behalf of that.
     let mut runs_program = vec![false; contexts.len()];
     for (parent, frame) in contexts.nodes() {
         if let (Some(parent), true) = (parent, is_of_program(frame.kind) || frame.kind == FrameKind::Call) {

@@ -1,9 +1,10 @@
 //! The differential tree as a flame graph in SVG: frames from the top down, as wide as the time of one group, coloured
 //! by the difference (red: more in slow executions, blue: less).
 //!
-//! In: the tree in pre-order. Out: one `svg` element; each frame is an inner `svg`, so that its text is cut at its
-//! border, and has its figures as a tooltip. A script of its own makes frames zoom at a click and finds functions; the
-//! picture is complete without it. Frames too narrow to be seen are left out and counted. Cost: linear in the nodes.
+//! In: the tree in pre-order. Out: one `svg` element, in a page as wide as the window: places and widths are parts of
+//! it. Each frame is an inner `svg`, so that its text is cut at its border, and has its figures as a tooltip. A script
+//! of its own fits texts to the window, makes frames zoom at a click and finds functions; the picture is complete
+//! without it. Frames too narrow to be seen are left out and counted. Cost: linear in the nodes.
 //! (B. Gregg, "Differential Flame Graphs", 2014; the tree itself: ALGORITHMS.md 7.2.)
 
 use super::document::Report;
@@ -14,12 +15,12 @@ use crate::view::words;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// Width of the picture in pixels.
+/// Width in pixels of a picture alone, and of one in a page for the text that frames show before a script fits it.
 const WIDTH: f64 = 1200.0;
 /// Height of a frame.
 const ROW: u32 = 18;
 /// Height of the title.
-const HEAD: u32 = 30;
+const HEAD: u32 = 38;
 /// Width of the narrowest frame that is drawn.
 const NARROWEST: f64 = 0.4;
 /// Width of a character of a frame's text.
@@ -68,7 +69,7 @@ pub(super) fn document(report: &Report<'_>) -> String {
 
 /// A flame graph for a page; the page brings the script.
 pub(super) fn element(report: &Report<'_>, widths: Widths) -> String {
-    let mut out = String::new();
+    let mut out = format!("<p>{}</p>\n", Escaped(&title(report.comparison, widths)));
     let _ = write(report, widths, false, &mut out);
     out
 }
@@ -94,36 +95,43 @@ fn layout(comparison: &Comparison, widths: Widths) -> (Vec<Frame<'_>>, usize) {
     (frames, omitted)
 }
 
+fn title(comparison: &Comparison, widths: Widths) -> String {
+    let group = if widths == Widths::Slow { &comparison.slow } else { &comparison.fast };
+    format!(
+        "{}, {}, {} on average: width is their time, red is more and blue is less in slow executions",
+        widths.name(),
+        figure::plural(group.members.len() as u64, "execution"),
+        figure::time(group.mean_ns as f64)
+    )
+}
+
 fn write(report: &Report<'_>, widths: Widths, alone: bool, out: &mut String) -> fmt::Result {
     let c = report.comparison;
     let (frames, omitted) = layout(c, widths);
     let depth = frames.iter().map(|frame| frame.node.depth + 1).max().unwrap_or(0);
-    let height = HEAD + depth * ROW + ROW;
+    let head = if alone { HEAD } else { ROW };
+    let height = head + depth * ROW + ROW;
     writeln!(
         out,
-        "<svg class=\"flame\" xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
-         viewBox=\"0 0 {WIDTH} {height}\" font-family=\"ui-monospace, monospace\" font-size=\"11\">"
+        "<svg class=\"flame\" xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{height}\" \
+         font-family=\"ui-monospace, monospace\" font-size=\"11\">",
+        if alone { WIDTH.to_string() } else { "100%".to_owned() }
     )?;
     if alone {
         writeln!(out, "<title>{}</title>", Escaped(&c.verdict.sentence))?;
         writeln!(out, "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>")?;
     }
-    let group = if widths == Widths::Slow { &c.slow } else { &c.fast };
-    let title = format!(
-        "{}, {}, {} on average: width is their time, red is more and blue is less in slow executions",
-        widths.name(),
-        figure::plural(group.members.len() as u64, "execution"),
-        figure::time(group.mean_ns as f64)
-    );
-    writeln!(out, "<text x=\"2\" y=\"14\" font-size=\"12\">{}</text>", Escaped(&title))?;
+    if alone {
+        writeln!(out, "<text x=\"2\" y=\"14\" font-size=\"12\">{}</text>", Escaped(&title(c, widths)))?;
+    }
     writeln!(
         out,
-        "<text class=\"search\" x=\"{}\" y=\"14\" text-anchor=\"end\" cursor=\"pointer\"></text>",
-        WIDTH - 4.0
+        "<text class=\"search\" x=\"100%\" dx=\"-4\" y=\"{}\" text-anchor=\"end\" cursor=\"pointer\"></text>",
+        head - 4
     )?;
     let largest = c.tree.nodes.iter().map(|node| node.delta_ns.abs()).fold(0.0, f64::max);
     for frame in &frames {
-        write_frame(report, frame, largest, out)?;
+        write_frame(report, frame, (head, largest), out)?;
     }
     if omitted > 0 {
         let text = format!("{} too narrow to be drawn", figure::plural(omitted as u64, "frame"));
@@ -135,7 +143,7 @@ fn write(report: &Report<'_>, widths: Widths, alone: bool, out: &mut String) -> 
     writeln!(out, "</svg>")
 }
 
-fn write_frame(report: &Report<'_>, frame: &Frame<'_>, largest: f64, out: &mut String) -> fmt::Result {
+fn write_frame(report: &Report<'_>, frame: &Frame<'_>, (head, largest): (u32, f64), out: &mut String) -> fmt::Result {
     let (node, c) = (frame.node, report.comparison);
     let name = words::frame(report.model, node.context);
     let (slow, fast) = (c.slow.members.len(), c.fast.members.len());
@@ -149,11 +157,11 @@ fn write_frame(report: &Report<'_>, frame: &Frame<'_>, largest: f64, out: &mut S
     );
     write!(
         out,
-        "<svg class=\"frame\" x=\"{:.2}\" y=\"{}\" width=\"{:.2}\" height=\"{}\">\
+        "<svg class=\"frame\" x=\"{:.3}%\" y=\"{}\" width=\"{:.3}%\" height=\"{}\">\
          <title>{}\n{}</title><rect width=\"100%\" height=\"100%\" fill=\"{}\" stroke=\"#ffffff\"/>",
-        frame.x,
-        HEAD + node.depth * ROW,
-        frame.width,
+        100.0 * frame.x / WIDTH,
+        head + node.depth * ROW,
+        100.0 * frame.width / WIDTH,
         ROW,
         Escaped(&name),
         Escaped(&figures),

@@ -1,4 +1,4 @@
-//! The metrics of both groups as small bar charts in SVG: the fast executions upwards, the slow ones downwards, in the
+//! The metrics of both groups as small bar charts in SVG: the slow executions upwards, the fast ones downwards, in the
 //! same bins. Each group's bars are scaled to its own largest bin, because groups differ in size.
 
 use super::document::Report;
@@ -46,7 +46,7 @@ fn write(report: &Report<'_>, column: &Column, out: &mut String) -> fmt::Result 
         2.0 * BARS + 16.0,
         2.0 * BARS + 16.0
     )?;
-    for (class, members, is_above) in [("fast", &c.fast.members, true), ("slow", &c.slow.members, false)] {
+    for (class, members, is_above) in [("slow", &c.slow.members, true), ("fast", &c.fast.members, false)] {
         let counts = counted(&bins, column, members);
         let largest = f64::from(counts.iter().copied().max().unwrap_or(0).max(1));
         for (bin, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {

@@ -16,6 +16,8 @@ use crate::view::markup::Escaped;
 use crate::view::words;
 use std::fmt::{self, Write};
 
+/// Slow executions that are listed.
+const SLOWEST: usize = 15;
 const STYLE: &str = include_str!("report.css");
 
 pub(super) fn page(report: &Report<'_>) -> String {
@@ -44,6 +46,7 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     }
     let executions = figure::plural(model.executions.len() as u64, "execution");
     writeln!(out, "<p>Task <code>{}</code>, {executions}.{}</p>", Escaped(report.task()), Escaped(&recorded(model)))?;
+    writeln!(out, "<pre>{}</pre>", Escaped(report.command))?;
     groups(report, out)?;
     causes(report, out)?;
     differences(report, out)?;
@@ -55,12 +58,11 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     }
     writeln!(
         out,
-        "<h2>Metrics</h2>\n<p><span class=\"fast\">fast</span> executions above, <span class=\"slow\">slow</span> ones \
+        "<h2>Metrics</h2>\n<p><span class=\"slow\">slow</span> executions above, <span class=\"fast\">fast</span> ones \
          below, each scaled to its largest bar</p>\n<div class=\"metrics\">{}</div>",
         histograms::elements(report)
     )?;
     quality(report, out)?;
-    writeln!(out, "<h2>Reproduce</h2>\n<pre>{}</pre>", Escaped(report.command))?;
     writeln!(out, "<p class=\"dim\">whyslow {version}</p>")?;
     writeln!(out, "<script>\n{}</script>\n</body>\n</html>", flame::SCRIPT)
 }
@@ -85,7 +87,7 @@ fn recorded(model: &Model) -> String {
 
 fn groups(report: &Report<'_>, out: &mut String) -> fmt::Result {
     let spread = ["mean", "p50", "p95", "p99", "max"].map(|name| format!("<th class=\"n\">{name}")).concat();
-    writeln!(out, "<table>\n<tr><th>group<th class=\"n\">executions{spread}<th>filters</tr>")?;
+    writeln!(out, "<table class=\"list\">\n<tr><th>group<th class=\"n\">executions{spread}<th>filters</tr>")?;
     for (name, group) in report.groups() {
         let filters: Vec<String> = group.filters.iter().map(words::filter_in_short).collect();
         let spread = group.spread.map_or_else(Default::default, |spread| words::spread_parts(spread).map(|(_, ns)| ns));
@@ -108,7 +110,8 @@ fn causes(report: &Report<'_>, out: &mut String) -> fmt::Result {
     let title = report.causes_title();
     writeln!(
         out,
-        "<h2>{title}</h2>\n<table>\n<tr><th><th class=\"n\">extra<th class=\"n\">share<th><th>in slow<th>cause</tr>"
+        "<h2>{title}</h2>\n<table>\n<tr><th><th class=\"n\">extra<th class=\"n\">share<th class=\"bar\">\
+         <th class=\"n\">in slow<th>cause</tr>"
     )?;
     let most = c.causes.iter().map(|cause| cause.share.abs()).fold(0.0, f64::max);
     for cause in &c.causes {
@@ -145,23 +148,28 @@ fn differences(report: &Report<'_>, out: &mut String) -> fmt::Result {
 fn example_table(report: &Report<'_>, out: &mut String) -> fmt::Result {
     writeln!(
         out,
-        "<h2>Examples</h2>\n<table>\n<tr><th>group<th class=\"n\">execution<th class=\"n\">starts at\
-         <th>time of day (UTC)<th class=\"n\">duration<th>thread</tr>"
+        "<h2>The slowest executions, and a typical fast one</h2>\n<div class=\"wide\">\n\
+         <table class=\"list\">\n<tr><th>group\
+         <th class=\"n\">execution<th>type<th class=\"n\">starts at<th>time of day (UTC)<th class=\"n\">duration\
+         <th>waited for most<th>thread</tr>"
     )?;
-    for e in examples(report.model, report.comparison) {
+    for e in examples(report.model, report.comparison, SLOWEST) {
         writeln!(
             out,
-            "<tr><td class=\"{}\">{}<td class=\"n\">{}<td class=\"n\">{}<td>{}<td class=\"n\">{}<td>{}</tr>",
+            "<tr><td class=\"{}\">{}<td class=\"n\">{}<td>{}<td class=\"n\">{}<td>{}<td class=\"n\">{}<td>{}<td>{}\
+             </tr>",
             e.group,
             e.group,
             e.number,
+            Escaped(&e.kind),
             e.start,
             e.time_of_day.as_deref().unwrap_or("unknown"),
             e.duration,
+            Escaped(&e.longest_wait),
             Escaped(&e.thread)
         )?;
     }
-    writeln!(out, "</table>")
+    writeln!(out, "</table></div>")
 }
 
 fn timelines(report: &Report<'_>, out: &mut String) -> fmt::Result {

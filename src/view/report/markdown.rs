@@ -15,6 +15,9 @@ use std::fmt::{self, Write};
 /// Causes that are listed.
 const CAUSES: usize = 5;
 
+/// Slow executions that are listed.
+const SLOWEST: usize = 3;
+
 pub(super) fn summary(report: &Report<'_>) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
@@ -54,7 +57,7 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
         }
     }
     writeln!(out, "\n### Examples\n\n| group | execution | starts at | duration | thread |\n|---|---:|---|---:|---|")?;
-    for e in examples(model, c) {
+    for e in examples(model, c, SLOWEST) {
         let start = e.time_of_day.map_or_else(|| e.start.clone(), |time| format!("{} ({time} UTC)", e.start));
         writeln!(out, "| {} | {} | {start} | {} | {} |", e.group, e.number, e.duration, Plain(&e.thread))?;
     }
