@@ -131,6 +131,9 @@ pub mod compare {
     pub mod arranged {
         pub use crate::compare::arranged::{Arrangement, invert};
     }
+    pub mod heat_map {
+        pub use crate::compare::heat_map::{HeatBox, HeatMap, HeatSize, axes};
+    }
     pub mod members {
         pub use crate::compare::members::members;
     }

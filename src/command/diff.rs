@@ -1,11 +1,12 @@
 //! `whyslow diff`: groups, histograms, differential tree and causes; or two executions moment by moment.
 
-use super::console::Console;
+use super::console::{Console, page};
 use super::{Outcome, Question, compared};
 use crate::base::spelling::suggest;
 use crate::compare::Comparison;
 use crate::compare::arranged::{Arrangement, KernelFrames, Transform, TransformKind, arrange, invert};
 use crate::compare::functions::{FunctionDiff, Sandwich, by_function, sandwich};
+use crate::compare::heat_map::{HeatMap, HeatSize, axes, time_axis};
 use crate::compare::members::typical;
 use crate::compare::moments::unknown_execution;
 use crate::confinement::Files;
@@ -13,9 +14,11 @@ use crate::input::Argument;
 use crate::model::Model;
 use crate::model::context::Frame;
 use crate::model::execution::ExecutionId;
+use crate::model::metric::Metric;
 use crate::options::{ExecutionPair, GroupOptions, InputOptions};
 use crate::session::{self, Session, UsageError};
 use crate::view::diff_parts::DiffParts;
+use crate::view::heat_map::{JSON_SIZE, text_size};
 use crate::view::{json, text, words};
 use clap::Args;
 
@@ -50,6 +53,9 @@ pub struct DiffOptions {
     /// Trees in which what is below this function, call, wait or thread is its own time; may be given several times
     #[arg(long, value_name = "NAME")]
     collapse: Vec<String>,
+    /// Also how many executions there are by a property and by duration: start, type, process, ...
+    #[arg(long, value_name = "PROPERTY", conflicts_with_all = ["executions", "function"])]
+    heat_map: Option<String>,
     /// One function, call, wait or thread over all contexts, with its callers and callees
     #[arg(long, value_name = "NAME", conflicts_with = "executions")]
     function: Option<String>,
@@ -80,10 +86,14 @@ impl Question for DiffOptions {
         let inverted =
             self.callees_first.then(|| invert(&model, &comparison, &arrangement, console.ctx)).transpose()?;
         let function = self.function.as_deref().map(|name| function(&model, &comparison, name)).transpose()?;
+        let size = if self.json { JSON_SIZE } else { text_size(page()) };
+        let heat_map =
+            self.heat_map.as_deref().map(|across| heat_map(&model, &comparison, across, size)).transpose()?;
         let parts = DiffParts {
             aligned: aligned.as_ref(),
             arranged: arranged.as_ref(),
             inverted: inverted.as_ref(),
+            heat_map: heat_map.as_ref(),
             function: function.as_ref(),
         };
         console.answer(
@@ -139,6 +149,26 @@ fn frame(model: &Model, comparison: &Comparison, option: &str, name: &str) -> an
     let mut frames = comparison.tree.nodes.iter().map(|node| model.contexts.frame(node.context));
     let found = frames.find(|frame| words::frame_in_words(model, *frame) == name);
     found.ok_or_else(|| unknown_frame(&by_function(model, &comparison.tree), option, name))
+}
+
+/// The executions of both groups by a property and by duration.
+fn heat_map(model: &Model, comparison: &Comparison, across: &str, size: HeatSize) -> anyhow::Result<HeatMap> {
+    if model.profile.is_some() {
+        let why = "samples of a profile have no durations; the histograms of `diff` show their properties";
+        return Err(UsageError(format!("--heat-map {across}: {why}")).into());
+    }
+    let all = axes(model);
+    // Both are the time, and only one of them is an axis.
+    let time = Metric::named(across).filter(|metric| [Metric::Start, Metric::Elapsed].contains(metric));
+    let found = all.iter().find(|metric| [metric.name(), words::metric(metric)].contains(&across.to_owned()));
+    let metric = found.cloned().or_else(|| time.map(|_| time_axis(model)));
+    let groups = [&*comparison.slow.members, &*comparison.fast.members];
+    if let Some(map) = metric.and_then(|metric| HeatMap::new(model, &metric, groups, size)) {
+        return Ok(map);
+    }
+    let names: Vec<String> = all.iter().map(Metric::name).collect();
+    let hint = suggest(across, &names);
+    Err(UsageError(format!("--heat-map {across}: no property of these executions with several values; {hint}")).into())
 }
 
 /// The function of that name, as the tree draws it.

@@ -24,6 +24,7 @@ mod failures;
 pub mod filter;
 pub mod functions;
 mod groups;
+pub mod heat_map;
 mod interrupts;
 mod kept;
 mod kernel_paths;

@@ -2,6 +2,7 @@
 
 use crate::compare::arranged::ArrangedTree;
 use crate::compare::functions::Sandwich;
+use crate::compare::heat_map::HeatMap;
 use crate::compare::moments::Alignment;
 
 /// The parts that were asked for.
@@ -13,6 +14,8 @@ pub struct DiffParts<'a> {
     pub arranged: Option<&'a ArrangedTree>,
     /// `--callees-first`: the tree inverted.
     pub inverted: Option<&'a ArrangedTree>,
+    /// `--heat-map`: executions by when they began, or by a name, and by how long they took.
+    pub heat_map: Option<&'a HeatMap>,
     /// `--function`: one function with its callers and callees.
     pub function: Option<&'a Sandwich>,
 }
