@@ -29,13 +29,12 @@ pub use console::STDOUT;
 use crate::base::budget::Budget;
 use crate::base::ctx::{Cancel, Ctx};
 use crate::base::file::{EndSignals, Output};
-use crate::base::memory;
 use crate::base::memory_error::MemoryError;
 use crate::base::memory_limit::Limit;
 use crate::base::notice::Notices;
 #[cfg(test)]
 use crate::base::sandbox::Rules;
-use crate::base::{clean, open_files, sandbox, temporary};
+use crate::base::{clean, memory, open_files, sandbox, temporary};
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::confinement::{self, Files};
 use crate::input::{self, Argument};

@@ -1,7 +1,7 @@
 //! Writing files of the [`container`](super::container): sections that were made before, or one after the other.
 //!
-//! In: sections. Out: a file, which appears whole or not at all, and takes the place of a file of its kind alone. What a
-//! [`SavedFileWriter`] was given is in memory until it is saved; of a [`SectionStream`] only the table is.
+//! In: sections. Out: a file, which appears whole or not at all, and takes the place of a file of its kind alone. What
+//! a [`SavedFileWriter`] was given is in memory until it is saved; of a [`SectionStream`] only the table is.
 
 use super::container::{HEADER, MINOR, MOST_SECTIONS, SavedBlock, SectionName, checksum};
 use super::deflate::deflated;

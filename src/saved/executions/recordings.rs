@@ -1,8 +1,8 @@
 //! The recordings of a database: what each says of itself, and the parts that it has of tasks.
 //!
 //! In: the contents of one database, or of several. Out: the same, whichever order they had: the tasks in one order,
-//! and of parts that are there twice the one that counts. All that identifies a recording is in its digests; labels, paths
-//! and notices, which may differ between copies, are here and in no other section. ALGORITHMS.md section 6.4.
+//! and of parts that are there twice the one that counts. All that identifies a recording is in its digests; labels,
+//! paths and notices, which may differ between copies, are here and in no other section. ALGORITHMS.md section 6.4.
 
 use crate::base::digest::{Digest, Digester};
 use crate::base::notice::Notices;
