@@ -9,6 +9,13 @@ use super::packed::Packed;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 16]);
 
+/// In hexadecimal digits.
+impl std::fmt::Display for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
 impl Packed for Digest {
     fn pack(&self, pack: &mut Pack) {
         pack.0.extend(self.0);
@@ -174,17 +181,13 @@ impl Digester {
 mod tests {
     use super::*;
 
-    fn hex(digest: Digest) -> String {
-        digest.0.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
     /// The examples of the standard.
     #[test]
     fn finish_gives_half_of_sha_256() {
         let of = |bytes: &[u8]| {
             let mut digester = Digester::default();
             digester.add(bytes);
-            hex(digester.finish())
+            digester.finish().to_string()
         };
         assert_eq!(of(b""), "e3b0c44298fc1c149afbf4c8996fb924");
         assert_eq!(of(b"abc"), "ba7816bf8f01cfea414140de5dae2223");

@@ -11,7 +11,7 @@ struct Examples {
     text: &'static str,
 }
 
-const EXAMPLES: [Examples; 13] = [
+const EXAMPLES: [Examples; 14] = [
     Examples {
         command: "explain",
         text: "Examples:
@@ -81,6 +81,11 @@ const EXAMPLES: [Examples; 13] = [
         text: "Examples:
   whyslow merge old=monday/*.why new=tuesday -o both.why    files of a pattern and of a folder, under labels
   whyslow merge all.why host7.why -o all.why                one more: what is there already counts once",
+    },
+    Examples {
+        command: "export",
+        text: "Examples:
+  whyslow export all.why -o tables    Parquet files; docs/fleet/SCHEMA.md describes the columns",
     },
     Examples {
         command: "dump",

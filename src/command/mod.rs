@@ -6,11 +6,13 @@
 
 mod anomalies;
 mod build;
+mod comparing;
 mod console;
 mod diff;
 mod dump;
 mod executions;
 mod explain;
+mod export;
 mod info;
 pub mod interface;
 mod merge;
@@ -35,19 +37,17 @@ use crate::base::notice::Notices;
 #[cfg(test)]
 use crate::base::sandbox::Rules;
 use crate::base::{clean, memory, open_files, sandbox, temporary};
-use crate::compare::{Comparison, ComparisonRequest};
 use crate::confinement::{self, Files};
 use crate::input::{self, Argument};
-use crate::model::Model;
-use crate::model::execution::ExecutionId;
-use crate::options::{GroupOptions, InputOptions, SymbolOptions};
+use crate::options::{InputOptions, SymbolOptions};
 use crate::record::tracefs::{self, TracefsOptions};
-use crate::session::{self, LabelledAccount, LeafChecks, OpenOptions, Session, UsageError};
+use crate::session::{LabelledAccount, LeafChecks, OpenOptions, Session, UsageError};
 use crate::symbols::files::SymbolPaths;
 use crate::symbols::perf_map;
 use crate::view::stderr::say;
 use anyhow::Context;
 use clap::Subcommand;
+use comparing::{compared, request};
 use console::Console;
 use foldhash::HashSet;
 use std::collections::BTreeMap;
@@ -80,6 +80,8 @@ pub enum Command {
     Build(build::BuildOptions),
     /// One database of the recordings of several, of many hosts or days: compared by their labels, hosts and times
     Merge(merge::MergeOptions),
+    /// Databases as Parquet files: tables of executions, contexts and times for DuckDB, Spark, pandas
+    Export(export::ExportOptions),
     /// Record with what this machine has (LTTng, perf, tracefs or trace-cmd), then open the recording
     Record(Box<record::RecordOptions>),
     /// The recorder by tracefs, as a program that `record` runs
@@ -135,6 +137,11 @@ trait Question: Sync {
         Ok(())
     }
 
+    /// Make what must exist before rights are given up.
+    fn prepare(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     /// The part of the input that it needs.
     fn depth(&self) -> Depth {
         Depth::Events
@@ -169,6 +176,7 @@ impl Command {
             Command::Info(options) => options,
             Command::Build(options) => options,
             Command::Merge(options) => options,
+            Command::Export(options) => options,
             Command::Dump(options) => options,
             Command::Interface(options) => options,
             Command::Record(_) | Command::RecordTracefs(_) | Command::Snapshot(_) => return None,
@@ -243,6 +251,7 @@ fn ask(question: &dyn Question) -> anyhow::Result<u8> {
     budget.bound_large_blocks(limit);
     let signals = question.files().output.and_then(|_| EndSignals::take().ok());
     let output = question.files().output.map(opened).transpose()?;
+    question.prepare()?;
     let traces = question.traces();
     open_files::make_room(traces.len());
     temporary::prepare(traces.iter().map(|trace| input::temporary_files(&trace.path)).sum());
@@ -412,39 +421,4 @@ fn places(traces: &[Argument], symbols: &SymbolOptions) -> SymbolPaths {
 /// An error for an invariant that `--check` found broken.
 fn sound(violation: Option<String>) -> anyhow::Result<()> {
     violation.map_or(Ok(()), |broken| Err(anyhow::anyhow!("an invariant does not hold: {broken}; please report this")))
-}
-
-/// The filters of both groups.
-fn request(groups: &GroupOptions, input: &InputOptions, session: &Session) -> ComparisonRequest {
-    let request = groups.request(input);
-    let by_trace = request.slow.is_empty() && request.fast.is_empty() && session.has_two_labels();
-    ComparisonRequest { by_trace: request.by_trace || by_trace, ..request }
-}
-
-/// The model of the chosen task, with the timelines of some executions, and the comparison of the chosen groups.
-fn compared(
-    input: &InputOptions,
-    groups: &GroupOptions,
-    timelines: &[ExecutionId],
-    session: &mut Session,
-    console: &mut Console<'_>,
-) -> anyhow::Result<(Model, Comparison)> {
-    let renamed = session::renamed(groups.functions.as_deref())?;
-    let model = console.with_progress(|ctx| {
-        let model = session.model(
-            groups.asked().as_deref(),
-            &places(&groups.traces(input), &groups.symbols),
-            timelines,
-            ctx,
-        )?;
-        session::rename(model, &renamed, ctx)
-    })?;
-    console.stage("analyse");
-    if input.check {
-        sound(crate::explain::check(&model, 1).pop())?;
-    }
-    let request = request(groups, input, session);
-    let comparison = console.with_progress(|ctx| session::compare(&model, &request, ctx))?;
-    console.stage("compare");
-    Ok((model, comparison))
 }

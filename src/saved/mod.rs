@@ -6,6 +6,8 @@ pub mod container;
 mod deflate;
 pub mod executions;
 mod folder;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 pub mod states;
 mod values;
 pub mod writing;

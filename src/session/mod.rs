@@ -11,6 +11,7 @@ mod catalog;
 mod choice;
 mod database;
 mod environments;
+mod export;
 mod history;
 mod history_file;
 mod joined;

@@ -236,6 +236,25 @@ impl Database {
         Ok(())
     }
 
+    /// Pass each part of each task to `put`, with its recording, as a model by itself.
+    #[cfg(feature = "parquet")]
+    pub(super) fn each_part<E: From<SavedFileError>>(
+        &self,
+        ctx: &Ctx,
+        mut put: impl FnMut(&StoredRecording, &StoredPart, Model) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (position, task) in self.contents.tasks().iter().enumerate() {
+            let tables = self.tables(position)?;
+            for (at, number, part) in self.parts(task) {
+                let used = self.used(number, &tables)?;
+                let own = used.of(&tables).ok_or_else(|| self.file.contradiction(USED.of(number)))?;
+                let model = join::named_labels(self.part(own, number, part, ctx)?);
+                put(&self.contents.recordings[at], part, model)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The model of a task, by its position among the tasks.
     pub fn model(&self, task: usize, ctx: &Ctx) -> Result<Model, SavedFileError> {
         let tasks = self.contents.tasks();
