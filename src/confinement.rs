@@ -74,7 +74,7 @@ pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Ru
             rules.known.push(PathBuf::from("/usr/lib/debug"));
         }
     }
-    rules.write.extend(files.tables.map(Path::to_owned));
+    rules.tree = files.tables.map(Path::to_owned);
     if files.interface {
         rules.read.extend(files.theme.map(PathBuf::from));
         rules.exports = Some(PathBuf::from("."));

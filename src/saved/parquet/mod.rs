@@ -1,9 +1,9 @@
 //! Databases as Parquet files, for engines that know columns: DuckDB, Spark, pandas, ClickHouse.
 //!
 //! In: a database. Out: below a folder, the tables of docs/fleet/SCHEMA.md, each as many files. Executions and their
-//! times are divided by day and host, as engines choose files (`day=2026-11-28/host=web-1/`). A file has the name of the
-//! part that it is of, so that one that is exported again takes its own place. Cost: one pass over each part; in memory
-//! is one part, and a row group of a file.
+//! times are divided by day and host, as engines choose files (`day=2026-11-28/host=web-1/`). A file has the name of
+//! the part that it is of, so that one that is exported again takes its own place. Cost: one pass over each part; in
+//! memory is one part, and a row group of a file.
 
 mod export;
 mod file;
