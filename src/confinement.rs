@@ -24,6 +24,8 @@ pub struct Files<'a> {
     pub functions: Option<&'a Path>,
     /// A file to write.
     pub output: Option<&'a Path>,
+    /// A folder of tables to write.
+    pub tables: Option<&'a Path>,
     /// A theme file.
     pub theme: Option<&'a OsStr>,
     /// True for the interface: it has a terminal, exports files and keeps its state.
@@ -72,6 +74,7 @@ pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Ru
             rules.known.push(PathBuf::from("/usr/lib/debug"));
         }
     }
+    rules.tree = files.tables.map(Path::to_owned);
     if files.interface {
         rules.read.extend(files.theme.map(PathBuf::from));
         rules.exports = Some(PathBuf::from("."));

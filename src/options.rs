@@ -12,6 +12,7 @@ use crate::event::task::Asked;
 use crate::input::Argument;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
+use crate::saved::SavedKind;
 use crate::tui::key_map::KeySetting;
 use crate::view::report::Invocation;
 use clap::builder::{NonEmptyStringValueParser, OsStringValueParser, TypedValueParser};
@@ -61,6 +62,13 @@ pub struct InputOptions {
     /// Bytes of leaves of the state history in memory (default: half of what other parts leave of the budget)
     #[arg(long, value_name = "BYTES", hide = true)]
     pub leaf_memory: Option<u64>,
+}
+
+impl InputOptions {
+    /// The traces, with the files that patterns and folders of databases stand for.
+    pub fn files(&self) -> Vec<Argument> {
+        self.traces.iter().cloned().flat_map(matching).collect()
+    }
 }
 
 /// The task, and whose executions of it.
@@ -183,9 +191,15 @@ impl GroupOptions {
     }
 }
 
-/// The files that a pattern names, `old-*.data`, each with its label; the argument itself where it is no pattern, or
-/// where no file matches.
+/// The files that a pattern names, `old-*.data`, or the databases of a folder, each with its label; the argument itself
+/// where it is neither, or where no file matches.
 fn matching(argument: Argument) -> Vec<Argument> {
+    if argument.is_plain_folder() {
+        let databases = SavedKind::Executions.below(&argument.path);
+        if !databases.is_empty() {
+            return databases.into_iter().map(|path| Argument { path, ..argument.clone() }).collect();
+        }
+    }
     let is_pattern = |name: &&str| name.contains(['*', '?']) && !argument.path.exists();
     let Some(pattern) = argument.path.file_name().and_then(|name| name.to_str()).filter(is_pattern) else {
         return vec![argument];

@@ -285,7 +285,7 @@ pub mod model {
         pub use crate::model::histogram::ValueRange;
     }
     pub mod join {
-        pub use crate::model::join::{Renamed, join, label};
+        pub use crate::model::join::{LabelNames, Renamed, canonical, join, label};
     }
     pub mod metric {
         pub use crate::model::metric::{ABSENT, Column, Metric};
@@ -364,9 +364,12 @@ pub mod record {
 pub mod saved {
     pub use crate::saved::{SavedFileError, SavedKind};
     pub mod container {
-        pub use crate::saved::container::{SavedFile, SavedFileWriter, SectionName};
+        pub use crate::saved::container::{SavedFile, SectionName};
+        pub use crate::saved::writing::SavedFileWriter;
     }
     pub mod executions {
+        pub use crate::saved::executions::merge::merge;
+        pub use crate::saved::executions::recordings::{ChosenParts, chosen_parts};
         pub use crate::saved::executions::{Database, Writer};
     }
     pub mod states {

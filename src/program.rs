@@ -56,6 +56,9 @@ fn exit_code(result: anyhow::Result<u8>) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
+            if let Some(session::UnreadDatabases(all)) = error.downcast_ref() {
+                all.iter().for_each(|why| say(&format!("whyslow: {}", clean::line(&why.to_string()))));
+            }
             say(&format!("whyslow: {}", clean::line(&format!("{error:#}"))));
             ExitCode::from(if error.is::<session::UsageError>() { 2 } else { 1 })
         }

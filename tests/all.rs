@@ -23,6 +23,8 @@ mod dump;
 mod environments;
 mod examples;
 mod exhaustion;
+#[cfg(feature = "parquet")]
+mod export;
 mod files;
 mod functions;
 mod generated_profiles;

@@ -199,6 +199,8 @@ notices! {
     EnvironmentApart   Loss  Found
         "{n} {environment|environments} beside the recording {is|are} not used: another host, another time, or a \
          recorder's clock that cannot be compared with it (perf: -k mono; trace-cmd: -C mono)";
+    RecordingsRepeated Note  Found
+        "{n} {recording was|recordings were} named twice under one label and {is|are} counted once";
     WakersByElimination Note Found
         "{n} {wait was|waits were} ended from another CPU, whose thread was not recorded: {it is|they are} ascribed to \
          the only thread of the process that ran on another CPU meanwhile";

@@ -23,6 +23,8 @@ pub struct Rules {
     pub known: Vec<PathBuf>,
     /// Folders in which files are made, replaced and removed.
     pub write: Vec<PathBuf>,
+    /// The folder below which folders and files are made, replaced and removed.
+    pub tree: Option<PathBuf>,
     /// The folder in which exports get their names, without what is below it. Where files for them cannot be opened
     /// before, it is one to write in.
     pub exports: Option<PathBuf>,
@@ -70,7 +72,9 @@ pub enum SandboxError {
 /// capabilities and system calls are gone, and files are not confined.
 #[cfg(target_os = "linux")]
 pub fn confine(rules: &Rules, output: Option<&Output>) -> Result<(), SandboxError> {
-    super::capabilities::drop_but(output.is_some() || !rules.write.is_empty() || rules.exports.is_some());
+    super::capabilities::drop_but(
+        output.is_some() || !rules.write.is_empty() || rules.exports.is_some() || rules.tree.is_some(),
+    );
     let confined = confine_files(rules, output);
     if confined.is_err() {
         export_files::close();
@@ -93,10 +97,12 @@ fn confine_files(rules: &Rules, output: Option<&Output>) -> Result<(), SandboxEr
     let made = listed | AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::RemoveFile | AccessFs::Truncate;
     let exports = rules.exports.as_deref().and_then(export_files::prepare);
     let written = rules.exports.iter().filter(|_| exports.is_none()).chain(&rules.write).cloned().collect::<Vec<_>>();
-    let grants: [(&[PathBuf], BitFlags<AccessFs>); 4] = [
+    let tree: Vec<PathBuf> = rules.tree.iter().cloned().collect();
+    let grants: [(&[PathBuf], BitFlags<AccessFs>); 5] = [
         (&rules.read, listed),
         (&rules.known, AccessFs::ReadFile.into()),
         (&written, made),
+        (&tree, made | AccessFs::MakeDir),
         (&rules.terminals, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev),
     ];
     let handled = Ruleset::default()
@@ -134,7 +140,10 @@ fn confine_files(rules: &Rules, output: Option<&Output>) -> Result<(), SandboxEr
             let real = |path: &PathBuf| std::fs::canonicalize(path).ok();
             drop(FILES.set(files));
             let exports = rules.exports.as_ref().filter(|_| exports.is_some()).and_then(real);
-            drop(WRITABLE.set(WritableFolders { trees: written.iter().filter_map(real).collect(), exports }));
+            drop(
+                WRITABLE
+                    .set(WritableFolders { trees: written.iter().chain(&tree).filter_map(real).collect(), exports }),
+            );
             Ok(())
         }
     }

@@ -11,7 +11,7 @@ struct Examples {
     text: &'static str,
 }
 
-const EXAMPLES: [Examples; 12] = [
+const EXAMPLES: [Examples; 14] = [
     Examples {
         command: "explain",
         text: "Examples:
@@ -77,6 +77,17 @@ const EXAMPLES: [Examples; 12] = [
         text: "Examples:
   whyslow build TRACE --symbols ./bin -o slow.whyslow    a small file for a colleague
   whyslow slow.whyslow                                   opened in place of the trace",
+    },
+    Examples {
+        command: "merge",
+        text: "Examples:
+  whyslow merge old=monday/*.why new=tuesday -o both.why    files of a pattern and of a folder, under labels
+  whyslow merge all.why host7.why -o all.why                one more: what is there already counts once",
+    },
+    Examples {
+        command: "export",
+        text: "Examples:
+  whyslow export all.why -o tables    Parquet files; docs/fleet/SCHEMA.md describes the columns",
     },
     Examples {
         command: "dump",

@@ -6,13 +6,16 @@
 
 mod anomalies;
 mod build;
+mod comparing;
 mod console;
 mod diff;
 mod dump;
 mod executions;
 mod explain;
+mod export;
 mod info;
 pub mod interface;
+mod merge;
 mod query;
 pub mod recent;
 mod record;
@@ -28,26 +31,23 @@ pub use console::STDOUT;
 use crate::base::budget::Budget;
 use crate::base::ctx::{Cancel, Ctx};
 use crate::base::file::{EndSignals, Output};
-use crate::base::memory;
 use crate::base::memory_error::MemoryError;
 use crate::base::memory_limit::Limit;
 use crate::base::notice::Notices;
 #[cfg(test)]
 use crate::base::sandbox::Rules;
-use crate::base::{clean, sandbox, temporary};
-use crate::compare::{Comparison, ComparisonRequest};
+use crate::base::{clean, memory, open_files, sandbox, temporary};
 use crate::confinement::{self, Files};
 use crate::input::{self, Argument};
-use crate::model::Model;
-use crate::model::execution::ExecutionId;
-use crate::options::{GroupOptions, InputOptions, SymbolOptions};
+use crate::options::{InputOptions, SymbolOptions};
 use crate::record::tracefs::{self, TracefsOptions};
-use crate::session::{self, LabelledAccount, LeafChecks, OpenOptions, Session, UsageError};
+use crate::session::{LabelledAccount, LeafChecks, OpenOptions, Session, UsageError};
 use crate::symbols::files::SymbolPaths;
 use crate::symbols::perf_map;
 use crate::view::stderr::say;
 use anyhow::Context;
 use clap::Subcommand;
+use comparing::{compared, request};
 use console::Console;
 use foldhash::HashSet;
 use std::collections::BTreeMap;
@@ -78,6 +78,10 @@ pub enum Command {
     Info(info::InfoOptions),
     /// An execution database: small, shareable, opened in place of the trace
     Build(build::BuildOptions),
+    /// One database of the recordings of several, of many hosts or days: compared by their labels, hosts and times
+    Merge(merge::MergeOptions),
+    /// Databases as Parquet files: tables of executions, contexts and times for DuckDB, Spark, pandas
+    Export(export::ExportOptions),
     /// Record with what this machine has (LTTng, perf, tracefs or trace-cmd), then open the recording
     Record(Box<record::RecordOptions>),
     /// The recorder by tracefs, as a program that `record` runs
@@ -125,11 +129,16 @@ trait Question: Sync {
 
     /// The traces to open.
     fn traces(&self) -> Vec<Argument> {
-        self.input().traces.clone()
+        self.input().files()
     }
 
     /// Check that the options fit each other; an error is a wrong command line.
     fn check(&self) -> Result<(), UsageError> {
+        Ok(())
+    }
+
+    /// Make what must exist before rights are given up.
+    fn prepare(&self) -> anyhow::Result<()> {
         Ok(())
     }
 
@@ -166,6 +175,8 @@ impl Command {
             Command::Timeline(options) => options,
             Command::Info(options) => options,
             Command::Build(options) => options,
+            Command::Merge(options) => options,
+            Command::Export(options) => options,
             Command::Dump(options) => options,
             Command::Interface(options) => options,
             Command::Record(_) | Command::RecordTracefs(_) | Command::Snapshot(_) => return None,
@@ -240,9 +251,12 @@ fn ask(question: &dyn Question) -> anyhow::Result<u8> {
     budget.bound_large_blocks(limit);
     let signals = question.files().output.and_then(|_| EndSignals::take().ok());
     let output = question.files().output.map(opened).transpose()?;
-    temporary::prepare(question.traces().iter().map(|trace| input::temporary_files(&trace.path)).sum());
+    question.prepare()?;
+    let traces = question.traces();
+    open_files::make_room(traces.len());
+    temporary::prepare(traces.iter().map(|trace| input::temporary_files(&trace.path)).sum());
     // The sandbox begins before a byte of the input is read, and before there is another thread.
-    confine(question, output.as_ref())?;
+    confine(question, &traces, output.as_ref())?;
     if let Some(signals) = signals {
         // If the thread cannot start, the next output there removes the leftovers of a signal.
         let _ = signals.remove_and_end();
@@ -254,11 +268,11 @@ fn ask(question: &dyn Question) -> anyhow::Result<u8> {
     let questions = input.timings.then(Arc::default);
     let ctx = Ctx { memory, budget: Some(budget), questions, ..ctx };
     let checks = if question.is_interface() { LeafChecks::AtOpening } else { LeafChecks::WhenRead };
-    let Outcome { notices, status } = match answer(question, checks, &output, &ctx) {
+    let Outcome { notices, status } = match answer((question, &traces), checks, &output, &ctx) {
         // The answer is made anew without what is damaged: nothing was written yet.
         Err(_) if matches!(ctx.cancel.failure(), Some(MemoryError::Damaged(_))) => {
             let ctx = Ctx { cancel: Cancel::default(), ..ctx.clone() };
-            answer(question, LeafChecks::AtOpening, &output, &ctx)?
+            answer((question, &traces), LeafChecks::AtOpening, &output, &ctx)?
         }
         answered => answered?,
     };
@@ -281,7 +295,7 @@ fn opened(path: &Path) -> anyhow::Result<Output> {
 
 /// Open the input and answer the question, within the limits.
 fn answer(
-    question: &dyn Question,
+    (question, traces): (&dyn Question, &[Argument]),
     checks: LeafChecks,
     output: &Mutex<Option<Output>>,
     ctx: &Ctx,
@@ -289,11 +303,11 @@ fn answer(
     let mut console = Console::new(ctx, output, question.input().timings);
     let outcome = if question.is_interface() {
         // Its jobs watch the limit one by one.
-        let session = memory::within(ctx.memory, ctx, || open(question, checks, &mut console))??;
+        let session = memory::within(ctx.memory, ctx, || open((question, traces), checks, &mut console))??;
         question.run(session, &mut console)?
     } else {
         memory::within(ctx.memory, ctx, || {
-            let session = open(question, checks, &mut console)?;
+            let session = open((question, traces), checks, &mut console)?;
             question.run(session, &mut console)
         })??
     };
@@ -314,11 +328,15 @@ fn say_where_states_are(ctx: &Ctx) {
     }
 }
 
-fn open(question: &dyn Question, leaves: LeafChecks, console: &mut Console<'_>) -> anyhow::Result<Session> {
+fn open(
+    (question, traces): (&dyn Question, &[Argument]),
+    leaves: LeafChecks,
+    console: &mut Console<'_>,
+) -> anyhow::Result<Session> {
     let options = open_options(question.input(), leaves);
     let session = console.with_progress(|ctx| match question.depth() {
-        Depth::Outline => Session::outline(&question.traces(), &options, ctx),
-        Depth::Events => Session::open(&question.traces(), &options, ctx),
+        Depth::Outline => Session::outline(traces, &options, ctx),
+        Depth::Events => Session::open(traces, &options, ctx),
     });
     console.stage("open");
     let session = session?;
@@ -347,12 +365,12 @@ fn open_options(input: &InputOptions, leaves: LeafChecks) -> OpenOptions {
 
 /// Give up the rights that the command does not need. If that is not possible, a note says so to a user, and root has
 /// to ask for it.
-fn confine(question: &dyn Question, output: Option<&Output>) -> anyhow::Result<()> {
+fn confine(question: &dyn Question, traces: &[Argument], output: Option<&Output>) -> anyhow::Result<()> {
     let input = question.input();
     if input.no_sandbox {
         return Ok(());
     }
-    let mut rules = confinement::rules(input, &question.traces(), &question.files());
+    let mut rules = confinement::rules(input, traces, &question.files());
     rules.read.extend(temporary::paths());
     if question.is_interface() {
         // One of them may become the baseline.
@@ -403,39 +421,4 @@ fn places(traces: &[Argument], symbols: &SymbolOptions) -> SymbolPaths {
 /// An error for an invariant that `--check` found broken.
 fn sound(violation: Option<String>) -> anyhow::Result<()> {
     violation.map_or(Ok(()), |broken| Err(anyhow::anyhow!("an invariant does not hold: {broken}; please report this")))
-}
-
-/// The filters of both groups.
-fn request(groups: &GroupOptions, input: &InputOptions, session: &Session) -> ComparisonRequest {
-    let request = groups.request(input);
-    let by_trace = request.slow.is_empty() && request.fast.is_empty() && session.has_two_labels();
-    ComparisonRequest { by_trace: request.by_trace || by_trace, ..request }
-}
-
-/// The model of the chosen task, with the timelines of some executions, and the comparison of the chosen groups.
-fn compared(
-    input: &InputOptions,
-    groups: &GroupOptions,
-    timelines: &[ExecutionId],
-    session: &mut Session,
-    console: &mut Console<'_>,
-) -> anyhow::Result<(Model, Comparison)> {
-    let renamed = session::renamed(groups.functions.as_deref())?;
-    let model = console.with_progress(|ctx| {
-        let model = session.model(
-            groups.asked().as_deref(),
-            &places(&groups.traces(input), &groups.symbols),
-            timelines,
-            ctx,
-        )?;
-        session::rename(model, &renamed, ctx)
-    })?;
-    console.stage("analyse");
-    if input.check {
-        sound(crate::explain::check(&model, 1).pop())?;
-    }
-    let request = request(groups, input, session);
-    let comparison = console.with_progress(|ctx| session::compare(&model, &request, ctx))?;
-    console.stage("compare");
-    Ok((model, comparison))
 }

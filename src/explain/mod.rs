@@ -39,7 +39,7 @@ pub use request::TaskRequest;
 use crate::analysis::counts::PathCounter;
 use crate::analysis::disk::DiskUse;
 use crate::analysis::ecct::EcctInputs;
-use crate::analysis::executions::{self, MarksByTask};
+use crate::analysis::executions::{self, Execution, MarksByTask};
 use crate::analysis::interleaved::interleaved;
 use crate::analysis::leaders::Leaders;
 use crate::analysis::remarks::Remarks;
@@ -136,7 +136,8 @@ fn build_model(
     let StackTables { spaces, timelines, symbols, kernel, .. } = &**tables;
     let names = ThreadNames::new(timeline, &mut model.names, &mut model.notices);
     let found = marks.pair(timeline, request.marks, &request.rule, &mut model.notices);
-    let found = executions::covered(timeline, found, &mut model.notices);
+    let mut found = executions::covered(timeline, found, &mut model.notices);
+    sort_alike(timeline, &mut found);
     timeline.make_room(
         match holders {
             Holders::Omitted => ResultsOf::Executions(found.len()),
@@ -191,6 +192,19 @@ fn build_model(
     let (model, contributions) = assembly.finish();
     ctx.progress.parts.hold(MemoryPart::Results, model.executions.get_heap_size());
     Ok((model, contributions))
+}
+
+/// Executions of one span in the order of a canonical model: by host and ids of their threads. They are in order of
+/// their spans.
+fn sort_alike(timeline: &Timeline, found: &mut [Execution]) {
+    let key = |execution: &Execution| {
+        let thread = timeline.thread(execution.thread);
+        let host = thread.and_then(|thread| timeline.hosts().get(thread.host.index()));
+        (host.map(|host| timeline.names().get(host.name)), thread.map(|thread| (thread.pid, thread.tid)))
+    };
+    for alike in found.chunk_by_mut(|a, b| a.span == b.span).filter(|alike| alike.len() > 1) {
+        alike.sort_by(|a, b| key(a).cmp(&key(b)));
+    }
 }
 
 /// Of the hosts whose switches were recorded.

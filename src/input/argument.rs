@@ -48,6 +48,11 @@ impl Argument {
         }
     }
 
+    /// True for a folder without recordings: what is in it may be databases.
+    pub fn is_plain_folder(&self) -> bool {
+        self.path.is_dir() && !search::holds_recording(&self.path)
+    }
+
     /// The files to open: both where the folder that was named holds a recording in two.
     pub(super) fn parts(&self) -> Vec<Argument> {
         match self.path.is_dir().then(|| search::pair_in(&self.path)).flatten() {

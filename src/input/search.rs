@@ -29,6 +29,13 @@ pub(super) struct OnlyRecording {
     pub unopened: Vec<String>,
 }
 
+/// True for a folder that holds a recording, at any depth that is searched.
+pub(super) fn holds_recording(folder: &Path) -> bool {
+    let mut search = Search { left: MOST_ENTRIES, ends_at_ctf: true, ..Search::default() };
+    search.look_into(folder, DEEPEST);
+    search.has_ctf || !search.found.is_empty()
+}
+
 /// The perf.data, trace.dat or OTF2 archive in a folder that holds no other recording.
 pub(super) fn only_recording_in(folder: &Path) -> Option<OnlyRecording> {
     let mut search = Search { left: MOST_ENTRIES, ends_at_ctf: true, ..Search::default() };

@@ -74,6 +74,20 @@ pub struct Facts {
     pub lost: Lost,
 }
 
+impl Quality {
+    /// Of two parts of the events of one host.
+    pub fn and(self, other: Quality) -> Quality {
+        Quality {
+            switches: self.switches.saturating_add(other.switches),
+            contradictions: self.contradictions.saturating_add(other.contradictions),
+            gaps: self.gaps.saturating_add(other.gaps),
+            losses: self.losses.saturating_add(other.losses),
+            interrupts: self.interrupts.saturating_add(other.interrupts),
+            clock_error: self.clock_error.max(other.clock_error),
+        }
+    }
+}
+
 impl Lost {
     pub fn and(self, other: Lost) -> Lost {
         Lost {

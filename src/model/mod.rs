@@ -41,6 +41,7 @@ pub mod thread_lanes;
 pub mod timeline;
 pub mod trace_info;
 pub mod unexplained;
+pub mod united;
 pub mod usage;
 pub mod wait_kind;
 pub mod wait_state;
@@ -58,7 +59,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A thread as executions and causes name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadInfo {
     pub host: NameId,
     pub process: NameId,

@@ -4,7 +4,7 @@ use super::recorded::Recorded;
 use crate::base::time::Span;
 
 /// The level at which a trace was recorded: it decides which options can add what is missing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TraceLevel {
     /// A machine's threads, by its kernel or by its programs.
     #[default]

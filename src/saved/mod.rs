@@ -5,8 +5,12 @@
 pub mod container;
 mod deflate;
 pub mod executions;
+mod folder;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 pub mod states;
 mod values;
+pub mod writing;
 
 use crate::base::mapped::open_regular;
 use std::fs::File;
@@ -34,7 +38,7 @@ impl SavedKind {
     /// The layout that is written and read: a change of the layout, or of the meaning of a byte, changes it.
     const fn version(self) -> u16 {
         match self {
-            SavedKind::Executions => 10,
+            SavedKind::Executions => 11,
             SavedKind::States => 12,
         }
     }

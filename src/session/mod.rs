@@ -11,10 +11,12 @@ mod catalog;
 mod choice;
 mod database;
 mod environments;
+mod export;
 mod history;
 mod history_file;
 mod joined;
 mod keep;
+mod merge;
 mod mining;
 mod pass;
 mod profile;
@@ -28,7 +30,7 @@ mod trials;
 
 pub use crate::saved::states::LeafChecks;
 pub use account::LabelledAccount;
-pub use database::Databases;
+pub use database::{Databases, UnreadDatabases};
 pub use history::RecordedHistory;
 pub use keep::NewHistoryFile;
 pub use run::MpiRuns;
@@ -43,7 +45,7 @@ use crate::delays::mining::Mining;
 use crate::event::task::Asked;
 use crate::input::{self, Argument, OpenError, Opened};
 use crate::model::execution::ExecutionId;
-use crate::model::join::{self, Renamed};
+use crate::model::join::{self, LabelNames, Renamed};
 use crate::model::recorded::Recorded;
 use crate::model::{Model, elapsed};
 use crate::saved::SavedKind;
@@ -166,6 +168,10 @@ impl Session {
             Session::Databases(databases) if !timelines.is_empty() => databases.refuse("diff --executions"),
             Session::Databases(databases) => databases.model(task, ctx),
         }?;
+        if !matches!(self, Session::Databases(_)) {
+            // As it would be in a database, where ids break ties.
+            model = join::canonical(model, LabelNames::Kept, ctx)?;
+        }
         elapsed::replace_start(&mut model);
         Ok(model)
     }
@@ -202,10 +208,16 @@ impl Session {
         }
     }
 
-    /// True for a history file of traces under two labels: as of two labelled traces, one group is each label's.
+    /// True for a history file of traces under two labels, and for databases: as of two labelled traces, one group is
+    /// each label's.
     pub fn has_two_labels(&self) -> bool {
-        let Session::Traces(traces) = self else { return false };
-        traces.reopened.is_some() && traces.others.is_empty() && traces.labels_of_two().is_some()
+        match self {
+            Session::Traces(traces) => {
+                traces.reopened.is_some() && traces.others.is_empty() && traces.labels_of_two().is_some()
+            }
+            Session::Databases(databases) => databases.has_two_labels(),
+            Session::Run(_) => false,
+        }
     }
 
     /// An error where `--task` names a task that the input cannot have. Cost: metadata.

@@ -110,10 +110,10 @@ impl MpiRuns {
             notices.merge(&run.mine(ctx)?.notices);
         }
         let facts = Facts { traces: runs().map(MpiRuns::facts).collect(), ..Facts::default() };
-        let mut writer = Writer::new(facts, notices);
+        let mut writer = Writer::new(facts, notices).labelled(runs().all(|run| run.label.is_some()));
         let typed = if typed.is_empty() { &[iterations::ITERATION][..] } else { typed };
         for task in typed {
-            writer.add(&self.model(Some(task), ctx)?);
+            writer.add(self.model(Some(task), ctx)?, ctx)?;
         }
         Ok(writer)
     }

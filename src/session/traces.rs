@@ -248,7 +248,8 @@ impl Traces {
         self.fit_clocks(ctx)?;
         let pass = self.ask(typed, places, ctx)?;
         let rules = pass.rules()?;
-        let mut writer = Writer::new(self.facts(), pass.notices.clone());
+        let labelled = self.given_labels().iter().all(|(_, labelled)| *labelled);
+        let mut writer = Writer::new(self.facts(), pass.notices.clone()).labelled(labelled);
         let mut held = vec![false; pass.tasks.len()];
         let placed = self.place_stacks(&pass, places, ctx)?;
         for chosen in pass.begun() {
@@ -258,7 +259,7 @@ impl Traces {
             }
             held[chosen] = !model.executions.is_empty();
             if held[chosen] {
-                writer.add(&model);
+                writer.add(model, ctx)?;
             }
         }
         let missing = pass.tasks.iter().zip(&held).filter(|(_, held)| !**held).map(|(t, _)| t.name.as_str());

@@ -5,9 +5,10 @@ use whyslow::parts::model::execution::ContextTime;
 use whyslow::parts::saved::SavedKind;
 use whyslow::parts::saved::container::{SavedFile, SavedFileWriter, SectionName};
 
-/// The sections of a database of so many tasks: the one of all, and four of each.
+/// The sections of a database of so many tasks of one recording: the one of all, and six of each.
 fn sections(tasks: u32) -> Vec<SectionName> {
-    let of_task = |task| ["tables", "executns", "own", "metrics"].map(|name| SectionName::new(name).of(task));
+    let of_task =
+        |task| ["tables", "used", "part", "executns", "own", "metrics"].map(|name| SectionName::new(name).of(task));
     [SectionName::new("contents")].into_iter().chain((0..tasks).flat_map(of_task)).collect()
 }
 
@@ -24,7 +25,7 @@ fn survives(bytes: &[u8]) -> bool {
             return false;
         }
     };
-    for task in 0..database.contents.tasks.len() {
+    for task in 0..database.contents.tasks().len() {
         match database.model(task, &Ctx::new(1)) {
             Ok(model) => {
                 assert_eq!(explain::check(&model, 1), Vec::<String>::new());
@@ -63,7 +64,7 @@ fn databases_with_a_flipped_bit_are_refused() {
 fn inconsistent_files_with_right_checksums_are_refused_or_harmless() {
     let mut random = Random::new(5);
     let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), written(&[random_model::model(40, 2), random_model::model(3, 4)])).unwrap();
+    std::fs::write(file.path(), written(&[random_model::model(40, 2), other_task(random_model::model(3, 4))])).unwrap();
     let whole = SavedFile::open(file.path(), SavedKind::Executions).unwrap();
     let whole: Vec<_> = sections(2).into_iter().map(|name| (name, whole.section(name).unwrap())).collect();
     let (mut sound, mut refused) = (0, 0);
@@ -126,7 +127,7 @@ fn open_is_linear_in_the_executions() {
     let write = |n: usize| {
         let path: PathBuf = folder.path().join(format!("{n}.why"));
         let mut writer = Writer::new(Facts::default(), Notices::default());
-        writer.add(&random_model::model(n, 1));
+        writer.add(random_model::model(n, 1), &Ctx::new(1)).unwrap();
         let length = writer.save(Output::open(&path).unwrap()).unwrap();
         assert!(length < 60 * n as u64, "{length} bytes for {n} executions");
         path

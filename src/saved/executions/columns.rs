@@ -31,10 +31,6 @@ fn follows(model: &Model, by_kind: &ByKind, metric: &Metric) -> Option<ColumnVal
             return Some((0..e.len()).map(time).collect());
         }
         Metric::Elapsed => elapsed::values(model),
-        Metric::Trace => {
-            let label = |t: crate::model::TraceId| model.names.find(&model.traces.get(t.index())?.label);
-            e.trace.iter().map(|t| label(t).map(|id| i64::from(id.raw()))).collect()
-        }
         _ => categories::values(model, metric),
     };
     values.map(ColumnValues::from)
@@ -58,8 +54,10 @@ fn by_kind(model: &Model) -> ByKind {
 /// The number of columns, and each.
 pub(super) fn write(model: &Model, pack: &mut Pack) {
     let by_kind = by_kind(model);
-    pack.number(model.executions.columns.len() as u64);
-    for Column { metric, values } in &model.executions.columns {
+    // Labels are not the executions' own.
+    let columns = || model.executions.columns.iter().filter(|column| column.metric != Metric::Trace);
+    pack.number(columns().count() as u64);
+    for Column { metric, values } in columns() {
         pack.text(&metric.name());
         if follows(model, &by_kind, metric).is_some_and(|follows| *values == follows) {
             pack.number(FOLLOWS);
@@ -111,7 +109,7 @@ pub(super) fn read(model: &Model, unpack: &mut Unpack<'_>) -> Option<Vec<Column>
     let mut all: Vec<Column> = Vec::new();
     for _ in 0..unpack.index(unpack.0.len())? {
         most = most.checked_sub(n as u64)?;
-        let metric = Metric::named(&unpack.text()?)?;
+        let metric = Metric::named(&unpack.text()?).filter(|metric| *metric != Metric::Trace)?;
         let values: ColumnValues = match unpack.number()? {
             FOLLOWS => follows(model, &by_kind, &metric)?,
             SAME => std::iter::repeat_n(value(unpack.number()?), n).collect(),

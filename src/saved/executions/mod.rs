@@ -3,12 +3,15 @@
 //! In goes what a recording says of itself ([`Facts`]) and a [`Model`] per task; out comes one file, the same bytes for
 //! the same models; and back, equal to what went in, so that every answer from the file is the answer from the trace.
 //! What can be computed is not kept: inclusive times, metrics that follow from the rest, the last own time of each
-//! execution. Nor are the timelines of single executions: that much only the trace holds.
+//! execution. Nor are the timelines of single executions: that much only the trace holds. A database may hold many
+//! recordings ([`merge`]), each with a part of a task.
 //!
 //! | section | holds |
 //! |---|---|
-//! | `contents` | facts about the traces, the names of the tasks, notices of the pass over the traces |
-//! | `tables` of a task | its traces, hosts and notices; names, threads, contexts (`tables`) |
+//! | `contents` | of each recording facts, notices and its parts with their labels and digests (`recordings`) |
+//! | `tables` of a task | names, threads, contexts of all of its parts (`tables`) |
+//! | `used` of a part | which entries of these tables are its own: the ids in its other sections (`tables`) |
+//! | `part` | its traces and hosts, times of threads (`tables`) |
 //! | `executns` | begin, end, thread, trace and CPU of each execution, column by column (`rows`) |
 //! | `own` | the own times of each execution (`rows`) |
 //! | `metrics` | the other columns (`columns`) |
@@ -18,86 +21,116 @@
 //!
 //! Nothing in a file is trusted: each item takes at least a byte of its section, every position is checked against its
 //! table, parents come before children, executions are in order, own times add up to the duration, and what is unpacked
-//! stays in proportion to the file. ALGORITHMS.md section 6.3.
+//! stays in proportion to the file. ALGORITHMS.md sections 6.3 and 6.4.
 
 mod columns;
+pub mod merge;
+pub mod recordings;
 mod rows;
 mod tables;
 
-use super::container::{SavedFile, SavedFileWriter, SectionName};
+use super::container::{SavedFile, SectionName};
+use super::writing::SavedFileWriter;
 use super::{SavedFileError, SavedKind};
-use crate::base::ctx::Ctx;
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::digest::{Digest, Digester};
 use crate::base::file::Output;
 use crate::base::notice::Notices;
 use crate::base::pack::Pack;
-use crate::base::packed::{bytes_of, packed};
+use crate::base::packed::bytes_of;
 use crate::base::time::Ns;
 use crate::model::Model;
 use crate::model::facts::Facts;
+use crate::model::join::{self, Joiner, LabelNames, Renamed};
+use crate::model::metric::{ABSENT, Column, Metric};
+use crate::model::united::ModelTables;
+use recordings::{Contents, StoredPart, StoredRecording};
 use std::path::Path;
 use std::sync::Arc;
+use tables::UsedEntries;
 
 /// [`Contents`].
 const CONTENTS: SectionName = SectionName::new("contents");
 const TABLES: SectionName = SectionName::new("tables");
+const USED: SectionName = SectionName::new("used");
+const PART: SectionName = SectionName::new("part");
 const EXECUTIONS: SectionName = SectionName::new("executns");
 const OWN: SectionName = SectionName::new("own");
 const METRICS: SectionName = SectionName::new("metrics");
+
+/// The sections of a part whose ids are positions in its list of used entries: they are the same in each database.
+const OF_PART: [SectionName; 4] = [PART, EXECUTIONS, OWN, METRICS];
 
 /// The most numbers that a section may unpack to, per byte of it and in addition: 200,000 executions of three contexts
 /// each have about two per byte.
 const PER_BYTE: u64 = 128;
 const FREE: u64 = 1 << 20;
 
-/// What a database says of the recording and of itself.
-#[derive(Debug)]
-pub struct Contents {
-    /// Facts about the traces.
-    pub facts: Facts,
-    /// The tasks whose executions it holds.
-    pub tasks: Vec<String>,
-    /// Notices about the traces.
-    pub notices: Notices,
-}
-
-packed! { Contents { facts, tasks, notices } }
-
-/// A database in the making: each model is packed when it is given and can be dropped then.
+/// A database of one recording in the making: each model is packed when it is given and can be dropped then.
 pub struct Writer {
-    contents: Contents,
+    recording: StoredRecording,
     file: SavedFileWriter,
 }
 
 impl Writer {
     /// An empty database about a recording; `notices` are those of the pass over it.
     pub fn new(facts: Facts, notices: Notices) -> Writer {
-        let contents = Contents { facts, tasks: Vec::new(), notices };
-        Writer { contents, file: SavedFileWriter::new(SavedKind::Executions) }
+        let recording =
+            StoredRecording { digest: Digest::default(), labelled: false, facts, notices, parts: Vec::new() };
+        Writer { recording, file: SavedFileWriter::new(SavedKind::Executions) }
     }
 
-    /// Add the model of a task.
-    pub fn add(&mut self, model: &Model) {
-        let task = self.contents.tasks.len() as u32;
-        self.contents.tasks.push(model.tasks.get(model.task).cloned().unwrap_or_default());
-        let mut add = |name: SectionName, pack: &dyn Fn(&mut Pack)| {
+    /// Whether the labels of the traces are those that the user gave.
+    #[must_use]
+    pub fn labelled(mut self, labelled: bool) -> Writer {
+        self.recording.labelled = labelled;
+        self
+    }
+
+    /// Add the model of a task that is not there yet.
+    pub fn add(&mut self, model: Model, ctx: &Ctx) -> Result<(), Cancelled> {
+        let number = self.recording.parts.len() as u32;
+        let task = model.tasks.get(model.task).cloned().unwrap_or_default();
+        if self.recording.parts.iter().any(|part| part.task == task) {
+            return Ok(());
+        }
+        let model = join::canonical(model, LabelNames::LeftOut, ctx)?;
+        let mut content = Digester::default();
+        content.add_whole(task.as_bytes());
+        let mut add = |name: SectionName, pack: &dyn Fn(&Model, &mut Pack)| {
             let mut bytes = Pack::default();
-            pack(&mut bytes);
-            self.file.add(name.of(task), bytes.0);
+            pack(&model, &mut bytes);
+            content.add_whole(&bytes.0);
+            self.file.add(name.of(number), bytes.0);
         };
-        add(TABLES, &|pack| tables::pack(model, pack));
-        add(EXECUTIONS, &|pack| rows::pack_executions(&model.executions, pack));
-        add(OWN, &|pack| rows::pack_own(&model.executions, pack));
-        add(METRICS, &|pack| columns::write(model, pack));
+        add(TABLES, &tables::pack);
+        add(PART, &tables::pack_part);
+        add(EXECUTIONS, &|model, pack| rows::pack_executions(&model.executions, pack));
+        add(OWN, &|model, pack| rows::pack_own(&model.executions, pack));
+        add(METRICS, &columns::write);
+        let mut used = Pack::default();
+        UsedEntries::all(model.names.len(), model.who.len(), model.contexts.len()).pack(&mut used);
+        self.file.add(USED.of(number), used.0);
+        self.recording.parts.push(StoredPart {
+            task,
+            content: content.finish(),
+            executions: digest_of_executions(&model),
+            count: model.executions.len() as u64,
+            labels: model.traces.into_iter().map(|trace| trace.label).collect(),
+            notices: model.notices,
+        });
+        Ok(())
     }
 
     /// Notices about the recording.
     pub fn notices(&self) -> &Notices {
-        &self.contents.notices
+        &self.recording.notices
     }
 
     /// The whole file.
     fn whole(mut self) -> SavedFileWriter {
-        self.file.add(CONTENTS, bytes_of(&self.contents));
+        self.recording.digest = StoredRecording::digest(&self.recording.facts, &self.recording.parts);
+        self.file.add(CONTENTS, bytes_of(&Contents { recordings: vec![self.recording] }));
         self.file
     }
 
@@ -112,12 +145,28 @@ impl Writer {
     }
 }
 
+/// The digest of who ran each execution, from when to when.
+fn digest_of_executions(model: &Model) -> Digest {
+    let executions = &model.executions;
+    let mut digester = Digester::default();
+    for (who, span) in executions.who.iter().zip(executions.spans()) {
+        let Some(thread) = model.who.get(who.index()) else { continue };
+        digester.add_whole(model.names.get(thread.host).as_bytes());
+        digester.add(&[thread.pid.to_le_bytes(), thread.tid.to_le_bytes()].concat());
+        digester.add(&[span.start, span.end].map(|at| at.ns().to_le_bytes()).concat());
+    }
+    digester.finish()
+}
+
 /// An opened database.
 #[derive(Debug)]
 pub struct Database {
     file: SavedFile,
     pub contents: Contents,
 }
+
+/// A part of a task: the position of its recording, and the number of its sections.
+type NumberedPart<'a> = (usize, u32, &'a StoredPart);
 
 impl Database {
     /// Open a database.
@@ -132,19 +181,111 @@ impl Database {
         self.file.path()
     }
 
-    /// How long each execution of a task took, ascending.
-    pub fn durations(&self, task: usize) -> Result<Vec<Ns>, SavedFileError> {
-        let executions = self.file.read(EXECUTIONS.of(task as u32), rows::unpack_executions)?;
-        let mut all: Vec<Ns> = (0..executions.len()).map(|i| executions.duration(i)).collect();
-        all.sort_unstable();
+    /// The parts of a task.
+    fn parts<'a>(&'a self, task: &'a str) -> impl Iterator<Item = NumberedPart<'a>> {
+        self.contents.numbered().enumerate().flat_map(move |(at, (recording, first))| {
+            let parts = recording.parts.iter().zip(first..);
+            parts.filter(move |(part, _)| part.task == task).map(move |(part, number)| (at, number as u32, part))
+        })
+    }
+
+    /// How long each execution of a task took, in no order; only in the recordings at these positions.
+    pub fn durations(&self, task: &str, is_chosen: impl Fn(usize) -> bool) -> Result<Vec<Ns>, SavedFileError> {
+        let mut all = Vec::new();
+        for (_, number, _) in self.parts(task).filter(|(at, ..)| is_chosen(*at)) {
+            let executions = self.file.read(EXECUTIONS.of(number), rows::unpack_executions)?;
+            all.extend(executions.duration.iter());
+        }
         Ok(all)
     }
 
-    /// The model of a task, by its position in [`Contents::tasks`].
+    /// The tables of a task, by its position among all.
+    fn tables(&self, task: usize) -> Result<ModelTables, SavedFileError> {
+        self.file.read(TABLES.of(task as u32), tables::unpack)
+    }
+
+    /// The tables of a task, by its name; none where no recording has it.
+    fn tables_of(&self, task: &str) -> Result<ModelTables, SavedFileError> {
+        match self.contents.tasks().iter().position(|known| known == task) {
+            Some(position) => self.tables(position),
+            None => Ok(ModelTables::default()),
+        }
+    }
+
+    /// What a part uses of the tables of its task.
+    fn used(&self, number: u32, tables: &ModelTables) -> Result<UsedEntries, SavedFileError> {
+        self.file.read(USED.of(number), |unpack| UsedEntries::unpack(tables, unpack))
+    }
+
+    /// The parts of a task in the recordings at chosen positions, each as a model whose executions lack the names of
+    /// their labels.
+    pub fn add_to(
+        &self,
+        joiner: &mut Joiner<'_>,
+        task: &str,
+        is_chosen: impl Fn(usize) -> bool,
+        ctx: &Ctx,
+    ) -> Result<(), SavedFileError> {
+        let Some(position) = self.contents.tasks().iter().position(|known| known == task) else { return Ok(()) };
+        let tables = self.tables(position)?;
+        for (_, number, part) in self.parts(task).filter(|(at, ..)| is_chosen(*at)) {
+            let used = self.used(number, &tables)?;
+            let own = used.of(&tables).ok_or_else(|| self.file.contradiction(USED.of(number)))?;
+            joiner.add(self.part(own, number, part, ctx)?);
+        }
+        Ok(())
+    }
+
+    /// Pass each part of each task to `put`, with its recording, as a model by itself.
+    #[cfg(feature = "parquet")]
+    pub(super) fn each_part<E: From<SavedFileError>>(
+        &self,
+        ctx: &Ctx,
+        mut put: impl FnMut(&StoredRecording, &StoredPart, Model) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (position, task) in self.contents.tasks().iter().enumerate() {
+            let tables = self.tables(position)?;
+            for (at, number, part) in self.parts(task) {
+                let used = self.used(number, &tables)?;
+                let own = used.of(&tables).ok_or_else(|| self.file.contradiction(USED.of(number)))?;
+                let model = join::named_labels(self.part(own, number, part, ctx)?);
+                put(&self.contents.recordings[at], part, model)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The model of a task, by its position among the tasks.
     pub fn model(&self, task: usize, ctx: &Ctx) -> Result<Model, SavedFileError> {
-        let (file, number) = (&self.file, task as u32);
-        let mut model = file.read(TABLES.of(number), tables::unpack)?;
-        (model.tasks, model.task) = (Arc::new(self.contents.tasks.clone()), task);
+        let tasks = self.contents.tasks();
+        let name = tasks.get(task).cloned().unwrap_or_default();
+        let mut model = self.joined(task, &name, ctx)?;
+        (model.tasks, model.task) = (Arc::new(tasks), task);
+        Ok(model)
+    }
+
+    fn joined(&self, task: usize, name: &str, ctx: &Ctx) -> Result<Model, SavedFileError> {
+        let mut parts = self.parts(name);
+        if let (Some((_, number, part)), None) = (parts.next(), parts.next()) {
+            // Its tables are its own, and in order.
+            let tables = self.tables(task)?;
+            let used = self.used(number, &tables)?;
+            if used.is_all(&tables) {
+                return Ok(join::named_labels(self.part(tables, number, part, ctx)?));
+            }
+        }
+        let renamed = Renamed::new();
+        let mut joiner = Joiner::new(&renamed, LabelNames::Kept);
+        self.add_to(&mut joiner, name, |_| true, ctx)?;
+        Ok(joiner.finish(ctx)?)
+    }
+
+    /// A part as a model of its own tables, whose executions lack the names of their labels.
+    fn part(&self, tables: ModelTables, number: u32, part: &StoredPart, ctx: &Ctx) -> Result<Model, SavedFileError> {
+        let file = &self.file;
+        let ModelTables { names, who, contexts } = tables;
+        let mut model = Model { names, who, contexts, notices: part.notices.clone(), ..Model::default() };
+        let has_labels = file.read(PART.of(number), |unpack| tables::unpack_part(&mut model, &part.labels, unpack))?;
         ctx.cancel.check()?;
         model.executions = file.read(EXECUTIONS.of(number), rows::unpack_executions)?;
         if !tables::knows(&model, &model.executions) {
@@ -152,7 +293,13 @@ impl Database {
         }
         model.executions.own = file.read(OWN.of(number), |unpack| rows::unpack_own(&model, unpack))?;
         ctx.cancel.check()?;
-        model.executions.columns = file.read(METRICS.of(number), |unpack| columns::read(&model, unpack))?;
+        let mut columns = file.read(METRICS.of(number), |unpack| columns::read(&model, unpack))?;
+        if has_labels {
+            let values = std::iter::repeat_n(ABSENT, model.executions.len()).collect();
+            let at = columns.partition_point(|column| column.metric < Metric::Trace);
+            columns.insert(at, Column { metric: Metric::Trace, values });
+        }
+        model.executions.columns = columns;
         Ok(model)
     }
 }
