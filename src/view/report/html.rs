@@ -4,6 +4,7 @@
 use super::document::Report;
 use super::examples::{drawn, examples};
 use super::flame::{self, Widths};
+use super::heat;
 use super::histograms;
 use super::markdown::{affected, path_of};
 use super::timelines::{self, DrawnExecution};
@@ -49,6 +50,7 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     writeln!(out, "<pre>{}</pre>", Escaped(report.command))?;
     groups(report, out)?;
     causes(report, out)?;
+    heat_map(report, out)?;
     differences(report, out)?;
     example_table(report, out)?;
     timelines(report, out)?;
@@ -131,6 +133,18 @@ fn causes(report: &Report<'_>, out: &mut String) -> fmt::Result {
         )?;
     }
     writeln!(out, "</table>")
+}
+
+fn heat_map(report: &Report<'_>, out: &mut String) -> fmt::Result {
+    let drawing = heat::element(report);
+    if drawing.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "<h2>When, and how long</h2>\n<p>Start and duration of all executions: <span class=\"slow\">slow</span>, \
+         <span class=\"fast\">fast</span>, others grey</p>\n<div class=\"wide\">{drawing}</div>"
+    )
 }
 
 fn differences(report: &Report<'_>, out: &mut String) -> fmt::Result {

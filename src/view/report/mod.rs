@@ -8,6 +8,7 @@ mod document;
 mod examples;
 mod flame;
 mod format;
+mod heat;
 mod histograms;
 mod html;
 mod markdown;
