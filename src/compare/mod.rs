@@ -23,6 +23,7 @@ mod failures;
 pub mod filter;
 pub mod functions;
 mod groups;
+pub mod heat_map;
 mod interrupts;
 pub mod inverted;
 mod kept;
