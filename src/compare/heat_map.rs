@@ -169,6 +169,15 @@ impl HeatMap {
         after.saturating_sub(1).min(self.rows().saturating_sub(1))
     }
 
+    /// The executions of a box, ascending. Cost: a look-up for each execution.
+    pub fn members(&self, model: &Model, of: &HeatBox) -> Vec<ExecutionId> {
+        let inside = |id: &ExecutionId| {
+            let place = self.place(model, *id);
+            place.is_some_and(|(column, row)| of.columns.contains(&column) && of.rows.contains(&row))
+        };
+        (0..model.executions.len()).map(ExecutionId::at).filter(inside).collect()
+    }
+
     /// What a cell stands for.
     pub fn corner(&self, column: usize, row: usize) -> Option<HeatCorner> {
         let (from, to) = (*self.row_borders.get(row)?, *self.row_borders.get(row + 1)?);

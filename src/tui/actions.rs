@@ -29,14 +29,18 @@ pub enum Action {
     GrowLeft,
     /// The selection's moving end one bin to the right.
     GrowRight,
-    /// The whole selection one bin to the left.
+    /// The whole selection one bin to the left; the corner of the box.
     MoveLeft,
-    /// The whole selection one bin to the right.
+    /// The whole selection one bin to the right; the corner of the box.
     MoveRight,
-    /// Both ends of the selection outwards.
+    /// Both ends of the selection outwards; the corner of the box up.
     Widen,
-    /// Both ends of the selection inwards.
+    /// Both ends of the selection inwards; the corner of the box down.
     Narrow,
+    /// Begin or end a box on the heat map.
+    DrawBox,
+    /// Other columns of the heat map.
+    NextAxis,
     /// Type the filters of the slow group; a selection is the first text.
     MakeSlow,
     /// Type the filters of the fast group; a selection is the first text.

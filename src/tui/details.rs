@@ -7,12 +7,13 @@
 use super::counts::HistogramRow;
 use super::tree::{TreeDirection, ancestry, find_context, find_path, path_text};
 use crate::base::time::{Ns, Span, Timestamp};
+use crate::compare::heat_map::{HeatBox, HeatCell, HeatMap};
 use crate::compare::inverted::InvertedTree;
 use crate::compare::{Cause, Comparison, DiffNode, DiffTree, Group, members};
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
 use crate::model::{Model, ThreadInfoId};
-use crate::view::words;
+use crate::view::{heat_map, words};
 use std::ops::Range;
 
 /// Entries of sparse vectors that are looked at for one page, at most.
@@ -81,13 +82,22 @@ pub enum Details {
         bins: Range<usize>,
         samples: Vec<SampleExecution>,
     },
+    /// Of a box of the heat map, or of a cell.
+    Cells {
+        /// What is inside, in words.
+        words: String,
+        sum: HeatCell,
+        samples: Vec<SampleExecution>,
+    },
 }
 
 impl Details {
     /// The sampled executions.
     pub fn samples(&self) -> &[SampleExecution] {
         match self {
-            Details::Context { samples, .. } | Details::Range { samples, .. } => samples,
+            Details::Context { samples, .. } | Details::Range { samples, .. } | Details::Cells { samples, .. } => {
+                samples
+            }
         }
     }
 }
@@ -170,6 +180,18 @@ pub fn of_range(model: &Model, comparison: &Comparison, row: &HistogramRow, bins
     let value = |id: ExecutionId| values.get(id.index()).filter(|v| row.bins.of(*v).is_some_and(|b| bins.contains(&b)));
     let samples = sampled(model, comparison, 1, value);
     Details::Range { row: row.clone(), bins, samples }
+}
+
+/// Details of a box of the heat map: the longest executions in it.
+pub fn of_cells(model: &Model, comparison: &Comparison, map: &HeatMap, of: HeatBox) -> Details {
+    let inside = |id: ExecutionId| {
+        let (column, row) = map.place(model, id)?;
+        let is_inside = of.columns.contains(&column) && of.rows.contains(&row);
+        is_inside.then(|| model.executions.duration(id.index()))
+    };
+    let samples = sampled(model, comparison, 1, inside);
+    let words = format!("{}: {}", heat_map::title(map), heat_map::box_words(map, &of));
+    Details::Cells { words, sum: map.sum(&of), samples }
 }
 
 /// The executions that spent most time in a context.

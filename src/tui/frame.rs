@@ -7,6 +7,7 @@
 
 use super::pane::Pane;
 use super::widget::page::StyledLine;
+use crate::compare::heat_map::HeatSize;
 use ratatui::layout::Rect;
 
 /// The frame after a message.
@@ -26,7 +27,9 @@ pub struct ScreenFrame {
     pub tree: TreeLines,
     /// Details of the item under the cursor, for the last lines of the tree pane, where its rows leave them empty.
     pub tree_details: Vec<StyledLine>,
-    /// Inside the histogram pane.
+    /// The heat map of the histogram pane.
+    pub heat: HeatCells,
+    /// Inside the histogram pane, below the heat map.
     pub histograms: HistogramCells,
     /// Inside the pane of root causes.
     pub list: ListLines,
@@ -61,6 +64,27 @@ impl ScreenFrame {
         let found = self.panes.iter().find(|p| p.pane == pane).or_else(|| self.panes.first());
         let area = found.map_or(Rect::ZERO, |p| p.area);
         Rect { y: area.y + area.height.min(1), height: area.height.saturating_sub(1), ..area }
+    }
+}
+
+/// Lines of a list beside the heat map, at least.
+const LEAST_LIST: u16 = 5;
+
+impl ScreenFrame {
+    /// The place of a list that leaves the heat map in sight: the other pane, or the lines below the map. `None` where
+    /// there is no map or too little room.
+    pub fn beside_heat(&self) -> Option<Rect> {
+        let is_shown = self.heat.rows > 0 && self.panes.iter().any(|shown| shown.pane == Pane::Histograms);
+        if !is_shown {
+            return None;
+        }
+        if let Some(other) = self.panes.iter().find(|shown| shown.pane != Pane::Histograms) {
+            return Some(other.area);
+        }
+        let inside = self.inside(Pane::Histograms);
+        let map = (self.heat.lines() as u16).min(inside.height);
+        let below = Rect { y: inside.y + map, height: inside.height - map, ..inside };
+        (below.height >= LEAST_LIST).then_some(below)
     }
 }
 
@@ -161,43 +185,133 @@ impl PathLines {
     }
 }
 
+/// Lines and columns of the heat map, the first row of the histogram pane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeatCells {
+    /// Line that says what it shows: 1, or 0 on the lowest panes.
+    pub head: usize,
+    /// Lines of cells; 0 where it is not shown.
+    pub rows: usize,
+    /// Columns for the durations, left of the cells.
+    pub gutter: usize,
+    /// Columns of cells.
+    pub columns: usize,
+}
+
+/// Columns of a name in the heat map, at least.
+const NAME_COLUMNS: usize = 4;
+
+impl HeatCells {
+    /// The heat map in so many lines of a pane.
+    fn new(width: usize, lines: usize) -> HeatCells {
+        let head = usize::from(lines >= 3);
+        let gutter = if width >= 30 { 9 } else { 1 };
+        let rows = lines.saturating_sub(head + 1).max(usize::from(lines > 0));
+        HeatCells { head, rows, gutter, columns: width.saturating_sub(gutter + 1) }
+    }
+
+    /// Lines that it takes, with its axis.
+    pub fn lines(self) -> usize {
+        if self.rows == 0 { 0 } else { self.head + self.rows + 1 }
+    }
+
+    /// How many columns and rows its cells may be.
+    pub fn size(self) -> HeatSize {
+        HeatSize { times: self.columns, names: (self.columns / NAME_COLUMNS).max(2), rows: self.rows }
+    }
+}
+
+/// From this height of the histogram pane on, the heat map and histograms are shown at once; lower panes show the one
+/// where the cursor is.
+const BOTH_FROM: usize = 13;
+
+/// Lines of a metric, at least: its title, its slow group, the axis, its fast group.
+const LEAST_BLOCK: usize = 4;
+/// Lines of a metric, at most.
+const MOST_BLOCK: usize = 12;
+/// Lines of cells of the heat map where there are enough.
+const MOST_HEAT_ROWS: usize = 20;
+/// Columns of the screen for each column of histograms.
+const BLOCK_COLUMNS: usize = 60;
+
 /// Lines and columns inside the histogram pane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistogramCells {
-    /// Line that names the groups.
-    pub head: usize,
-    /// Lines of one metric: a title, bars, the axis.
+    /// The first line.
+    pub top: usize,
+    /// Lines of one metric: a title, bars of the slow group, the axis, bars of the fast group.
     pub block: usize,
-    /// Lines of bars.
-    pub bars: usize,
+    /// Metrics one below the other.
+    pub down: usize,
+    /// Such columns of metrics side by side.
+    pub across: usize,
     /// Metrics shown at once.
     pub shown: usize,
-    /// Columns for the greatest count, left of each group's bars.
+    /// Columns for the greatest counts, left of the bars.
     pub gutter: usize,
-    /// Columns of bars of one group.
+    /// Columns of bars.
     pub columns: usize,
-    /// Groups side by side: 2, or 1 (the slow one) on a narrow pane.
-    pub groups: usize,
-    /// The line below that names the metrics without a histogram, if it is shown.
-    pub constant: Option<usize>,
+    /// Columns of the screen for a column of metrics.
+    pub width: usize,
+    /// The last line, which says how many there are, if it is shown.
+    pub foot: Option<usize>,
+}
+
+/// What the histogram pane shows of the heat map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeatInPane {
+    /// There is none.
+    None,
+    /// The cursor is on it.
+    Front,
+    /// The cursor is on a histogram.
+    Behind,
 }
 
 impl HistogramCells {
-    /// The cells inside a pane of this size, with this many metrics to show. `has_constant`: there are metrics whose
-    /// values are all the same, which one line names.
-    pub fn new(area: Rect, metrics: usize, has_constant: bool) -> HistogramCells {
-        let constant = (has_constant && area.height >= 12).then(|| usize::from(area.height) - 1);
-        let width = usize::from(area.width);
-        let height = constant.unwrap_or(usize::from(area.height));
-        let head = usize::from(height >= 6);
-        // Tall screens show all metrics, and the bars get the rest of the lines.
-        let fair = ((height - head) / metrics.max(1)).saturating_sub(2);
-        let bars = if height < 9 { 1 } else { fair.clamp(2, 6) };
-        let block = bars + 2;
-        let groups = if width >= 44 { 2 } else { 1 };
-        let gutter = if width >= 20 { 6 } else { 0 };
-        let columns = (width / groups).saturating_sub(gutter + 1);
-        HistogramCells { head, block, bars, shown: ((height - head) / block).max(1), gutter, columns, groups, constant }
+    /// The cells inside a pane of this size, with this many metrics to show, below those of the heat map.
+    pub fn new(area: Rect, metrics: usize, heat: HeatInPane) -> (HeatCells, HistogramCells) {
+        let (width, height) = (usize::from(area.width), usize::from(area.height));
+        let both = height >= BOTH_FROM;
+        let heat_lines = match heat {
+            HeatInPane::None => 0,
+            _ if both => (height / 4).max(4) + 2,
+            HeatInPane::Front => height,
+            HeatInPane::Behind => 0,
+        };
+        if heat_lines >= height && heat_lines > 0 {
+            return (HeatCells::new(width, heat_lines), HistogramCells::default());
+        }
+        let foot = (height >= 6).then(|| height - 1);
+        let lines = foot.unwrap_or(height) - heat_lines;
+        let across = (width / BLOCK_COLUMNS).clamp(1, metrics.max(1));
+        let needed = metrics.div_ceil(across).max(1);
+        let block = (lines / needed).clamp(LEAST_BLOCK, MOST_BLOCK);
+        let down = (lines / block).clamp(1, needed);
+        // Lines that the histograms leave make the heat map higher.
+        let left = lines.saturating_sub(down * block);
+        let heat_lines = match heat_lines {
+            0 => 0,
+            lines => (lines + left).min(MOST_HEAT_ROWS + 2).max(lines),
+        };
+        let width_of_one = width / across;
+        let gutter = match width_of_one {
+            0..20 => 0,
+            20..44 => 6,
+            _ => 11,
+        };
+        let cells = HistogramCells {
+            top: heat_lines,
+            block,
+            down,
+            across,
+            shown: down * across,
+            gutter,
+            columns: width_of_one.saturating_sub(gutter + 1),
+            width: width_of_one,
+            foot,
+        };
+        (HeatCells::new(width, heat_lines), cells)
     }
 }
 

@@ -4,6 +4,7 @@ use super::counts::HistogramRow;
 use crate::base::op::Op;
 use crate::compare::ComparisonRequest;
 use crate::compare::filter::{Filter, Operand, Test};
+use crate::compare::heat_map::HeatCorner;
 use crate::model::metric::{Metric, Unit};
 
 /// One of the two groups.
@@ -31,13 +32,13 @@ impl GroupSide {
     }
 }
 
-/// A request with the task that it is about, and the selection that was on the histograms when it was left.
+/// A request with the task that it is about, and what was selected when it was left.
 #[derive(Clone, Debug, PartialEq)]
 struct GroupEntry {
     request: ComparisonRequest,
     /// `None` before the first analysis has chosen one.
     task: Option<String>,
-    selection: Option<BinSelection>,
+    selections: Selections,
 }
 
 /// Requests in the order in which they were made. An empty request asks for a proposal.
@@ -52,7 +53,11 @@ pub struct GroupHistory {
 impl GroupHistory {
     /// Begins with the groups of the command line.
     pub fn new(first: ComparisonRequest) -> GroupHistory {
-        GroupHistory { entries: vec![GroupEntry { request: first, task: None, selection: None }], at: 0, shown: None }
+        GroupHistory {
+            entries: vec![GroupEntry { request: first, task: None, selections: Selections::default() }],
+            at: 0,
+            shown: None,
+        }
     }
 
     /// The request in force.
@@ -80,7 +85,7 @@ impl GroupHistory {
     pub fn push(&mut self, request: ComparisonRequest) {
         let task = self.entries[self.at].task.clone();
         self.entries.truncate(self.at + 1);
-        self.entries.push(GroupEntry { request, task, selection: None });
+        self.entries.push(GroupEntry { request, task, selections: Selections::default() });
         self.at += 1;
     }
 
@@ -101,14 +106,14 @@ impl GroupHistory {
         }
     }
 
-    /// Keep the selection with the request in force, to have it again when one comes back to it.
-    pub fn keep(&mut self, selection: Option<BinSelection>) {
-        self.entries[self.at].selection = selection;
+    /// Keep what is selected with the request in force, to have it again when one comes back to it.
+    pub fn keep(&mut self, selections: Selections) {
+        self.entries[self.at].selections = selections;
     }
 
-    /// The selection that was kept with the request in force.
-    pub fn selection(&self) -> Option<BinSelection> {
-        self.entries[self.at].selection.clone()
+    /// What was kept with the request in force.
+    pub fn selections(&self) -> Selections {
+        self.entries[self.at].selections.clone()
     }
 
     /// The request in force was compared.
@@ -195,19 +200,22 @@ impl BinSelection {
     }
 }
 
-/// State of the histogram pane.
-#[derive(Clone, Debug, Default)]
-pub struct HistogramPane {
-    /// The metric under the cursor.
-    pub row: usize,
-    /// The first metric shown.
-    pub offset: usize,
-    /// The bin under the cursor; always the first of a column on the screen.
-    pub bin: usize,
-    /// The selected range.
-    pub selection: Option<BinSelection>,
-    /// The last change of the groups came from this selection: moving on amends it.
-    pub dragging: bool,
+/// A box on the heat map. Its corners are values, not cells: it stays where it is on a map of another size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoxSelection {
+    /// What the columns are of.
+    pub across: Metric,
+    /// The corner that stays and the one that moves.
+    pub corners: [HeatCorner; 2],
+    /// The group whose filters it has become: moving it moves the filters.
+    pub attached: Option<GroupSide>,
+}
+
+/// What was selected on the histograms and on the heat map.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Selections {
+    pub bins: Option<BinSelection>,
+    pub cells: Option<BoxSelection>,
 }
 
 /// The filters of a group as they were typed, while they are compared.

@@ -8,6 +8,7 @@ pub mod diff_parts;
 pub mod execution_text;
 pub mod executions;
 pub mod function_text;
+pub mod heat_map;
 pub mod info;
 pub mod json;
 pub mod lanes;

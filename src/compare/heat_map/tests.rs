@@ -84,11 +84,8 @@ proptest! {
                 rows: part(ends[2], ends[3], map.rows()),
             };
                 let Some(filters) = map.filters(&part) else { continue };
-            let inside = |i: &usize| {
-                let (column, row) = map.place(&model, ExecutionId::at(*i)).unwrap();
-                part.columns.contains(&column) && part.rows.contains(&row)
-            };
-            let expected: Vec<ExecutionId> = (0..made.len()).filter(inside).map(ExecutionId::at).collect();
+            let expected = map.members(&model, &part);
+            prop_assert_eq!(expected.len() as u32, map.sum(&part).all);
             let found = members(&model, &filters, &[]).unwrap();
             prop_assert_eq!(found, expected, "{:?}", filters);
         }

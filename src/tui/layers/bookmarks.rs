@@ -96,7 +96,7 @@ fn go(app: &mut App, at: usize) {
             let rows = app.counts.as_ref().map(|c| &c.rows);
             match rows.and_then(|rows| rows.iter().position(|row| words::metric(&row.metric) == metric)) {
                 Some(row) => {
-                    app.histograms.row = row;
+                    app.histograms.go_to_row(row);
                     show(app, Pane::Histograms)
                 }
                 None => app.report_failure(format!("no executions here have {metric}")),

@@ -50,6 +50,9 @@ fn lines(app: &App, details: &Details, example: usize, columns: usize) -> Vec<St
             let text = |v: i64| name(v).unwrap_or_else(|| unit.rounded(v));
             executions(app, Samples { samples, example }, &words::metric(&row.metric), text, &mut lines);
         }
+        Details::Cells { samples, .. } => {
+            executions(app, Samples { samples, example }, "duration", |v| figure::time(v as f64), &mut lines);
+        }
     }
     lines
 }
@@ -91,6 +94,16 @@ pub fn about(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
             }
         }
         Details::Range { row, bins, .. } => range(row, bins, &mut lines),
+        Details::Cells { words, sum, .. } => {
+            lines.push(plain(StyleScope::Strong, words.clone()));
+            let counts = format!(
+                "{}, {} of the slow group and {} of the fast group",
+                figure::counted(sum.all.into(), "execution"),
+                figure::count(sum.slow.into()),
+                figure::count(sum.fast.into())
+            );
+            lines.push(plain(StyleScope::Text, counts));
+        }
     }
     lines
 }

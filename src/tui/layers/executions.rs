@@ -1,4 +1,7 @@
 //! The list of executions: the slowest first, narrowed by typing; one of them as a timeline, or two side by side.
+//!
+//! Beside the heat map both follow each other: the cell of the execution under the cursor has the cursor of the map, and
+//! a cell that is clicked, or the nearest column with executions, puts the cursor of the list on one of its executions.
 
 use super::menu::{Choice, Menu, MenuItem};
 use super::prompt::{Prompt, PromptPurpose};
@@ -11,9 +14,12 @@ use crate::compare::members::{members, why_empty};
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
 use crate::tui::app::{App, LayerResponse};
-use crate::tui::groups::GroupSide;
-use crate::tui::update::groups;
+use crate::tui::groups::{BinSelection, GroupSide};
+use crate::tui::pane::Pane;
+use crate::tui::update::{groups, heat};
+use crate::tui::widget::heat_map::nearest;
 use crate::view::executions::{ExecutionLine, line};
+use ratatui::layout::{Position, Rect};
 use std::cmp::Reverse;
 
 /// Executions of a list, at most: each has a line of text, and typing reads all of them.
@@ -35,15 +41,122 @@ impl Choice for ExecutionNumber {
         Some(self.0)
     }
 
+    fn reached(&self) -> LayerResponse {
+        let number = self.0;
+        LayerResponse::change(move |app| follow(app, number))
+    }
+
+    fn beside(&self, by: isize) -> LayerResponse {
+        let number = self.0;
+        LayerResponse::change(move |app| sideways(app, number, by))
+    }
+
+    fn outside(at: Position) -> LayerResponse {
+        LayerResponse::change(move |app| click_outside(app, at))
+    }
+
     fn taken(numbers: Vec<u32>) -> LayerResponse {
         LayerResponse::change(move |app| make_slow(app, &numbers)).closing()
     }
 }
 
-/// Show the list: those of a histogram's selection, where there is one, else all.
+/// Show the list: those of the box or the range that is selected, where one is, else all, with the cursor on the slowest
+/// of the cell of the heat map that has the cursor.
 pub fn open(app: &mut App) {
-    let selected: Vec<Filter> = groups::selected(app).into_iter().collect();
-    list(app, &selected);
+    if app.pane != Pane::Histograms || !app.histograms.is_on_heat(app.frame.heat) {
+        let selected = groups::selected(app);
+        return list(app, &selected);
+    }
+    if app.histograms.heat.boxed().is_some() {
+        return list_here(app);
+    }
+    let in_cell = in_cells(app);
+    list(app, &[]);
+    let Some(model) = app.model.clone() else { return };
+    let slowest = in_cell.iter().min_by_key(|id| (Reverse(model.executions.duration(id.index())), **id));
+    if let (Some(slowest), Some(menu)) = (slowest, app.top_mut::<Menu<ExecutionNumber>>()) {
+        menu.go_to(slowest.raw());
+    }
+}
+
+/// Show the list of those of the cell or the box of the heat map, or of the range or the bin of the histogram.
+pub fn list_here(app: &mut App) {
+    if !app.histograms.is_on_heat(app.frame.heat) {
+        let mut selected = groups::selected(app);
+        if let (true, Some(row), Some(grid)) = (selected.is_empty(), app.histogram_row(), app.bin_grid()) {
+            let (metric, bin) = (row.metric.clone(), app.histograms.bin);
+            let range = BinSelection { metric, anchor: bin, head: bin, attached: None };
+            selected.extend(range.filter(row, grid.step));
+        }
+        return list(app, &selected);
+    }
+    let found = in_cells(app);
+    if found.is_empty() {
+        return app.say("no execution in this cell of the heat map");
+    }
+    show_list(app, found);
+}
+
+/// The executions of the box, or of the cell under the cursor.
+fn in_cells(app: &App) -> Vec<ExecutionId> {
+    let heat = &app.histograms.heat;
+    let found = app.model.as_ref().zip(heat.map());
+    found.map_or_else(Vec::new, |(model, map)| map.members(model, &heat.here()))
+}
+
+/// The heat map follows the list, where it is beside it.
+fn follow(app: &mut App, number: u32) {
+    if app.pane == Pane::Histograms {
+        heat::go_to_execution(app, number);
+    }
+}
+
+/// The list goes to the nearest column of the heat map that has some of its executions, at the left or at the right of
+/// one: to the one that took about as long.
+fn sideways(app: &mut App, number: u32, by: isize) {
+    let (Some(model), Some(map)) = (app.model.clone(), app.histograms.heat.map()) else { return };
+    let Some(menu) = app.top::<Menu<ExecutionNumber>>().filter(|_| app.pane == Pane::Histograms) else { return };
+    let place = |number: u32| map.place(&model, ExecutionId::from_raw(number));
+    let duration = |number: u32| model.executions.duration(ExecutionId::from_raw(number).index());
+    let Some((column, _)) = place(number) else { return };
+    let listed = menu.fitting().filter_map(|item| item.choice.execution());
+    let beside = listed.filter_map(|other| {
+        let distance = (place(other)?.0 as isize - column as isize) * by;
+        let differs = duration(other).abs_diff(duration(number));
+        (distance > 0).then_some((distance, differs, other))
+    });
+    let Some((_, _, found)) = beside.min() else { return };
+    go_to(app, found)
+}
+
+/// Put the cursors of the list and of the heat map on an execution.
+fn go_to(app: &mut App, number: u32) {
+    if let Some(menu) = app.top_mut::<Menu<ExecutionNumber>>() {
+        menu.go_to(number);
+    }
+    follow(app, number)
+}
+
+/// A cell of the heat map beside the list was clicked: its slowest execution that is listed; elsewhere the list closes.
+fn click_outside(app: &mut App, at: Position) {
+    let (inside, cells) = (app.frame.inside(Pane::Histograms), app.frame.heat);
+    let lines = Rect { height: (cells.lines() as u16).min(inside.height), ..inside };
+    let is_linked = app.pane == Pane::Histograms && app.frame.beside_heat().is_some() && lines.contains(at);
+    let (Some(model), true) = (app.model.clone(), is_linked) else {
+        app.layers.pop();
+        return;
+    };
+    let (line, column) = (usize::from(at.y - inside.y), usize::from(at.x - inside.x));
+    let Some(map) = app.histograms.heat.map() else { return };
+    let clicked = nearest(map, cells, line, column);
+    let Some(menu) = app.top::<Menu<ExecutionNumber>>() else { return };
+    let listed = menu.fitting().filter_map(|item| item.choice.execution());
+    let is_inside = |number: &u32| map.place(&model, ExecutionId::from_raw(*number)) == Some(clicked);
+    let slowest = |number: &u32| (Reverse(model.executions.duration(ExecutionId::from_raw(*number).index())), *number);
+    match listed.filter(is_inside).min_by_key(slowest) {
+        Some(number) => go_to(app, number),
+        None => app.say("no execution of the list is there"),
+    }
 }
 
 static TIME: PromptPurpose = PromptPurpose {
@@ -70,11 +183,16 @@ fn at_time(app: &mut App, text: &str) {
 
 fn list(app: &mut App, filters: &[Filter]) {
     let Some((model, _)) = app.compared_executions() else { return app.say("nothing to show yet") };
-    let mut ids = match members(&model, filters, &[]) {
-        Ok(ids) if ids.is_empty() => return app.report_failure(why_empty(&model, filters, &[])),
-        Ok(ids) => ids,
-        Err(error) => return app.report_failure(error.to_string()),
-    };
+    match members(&model, filters, &[]) {
+        Ok(ids) if ids.is_empty() => app.report_failure(why_empty(&model, filters, &[])),
+        Ok(ids) => show_list(app, ids),
+        Err(error) => app.report_failure(error.to_string()),
+    }
+}
+
+/// Show a list of these.
+fn show_list(app: &mut App, mut ids: Vec<ExecutionId>) {
+    let Some(model) = app.model.clone() else { return };
     let slowest_first = |id: &ExecutionId| (Reverse(model.executions.duration(id.index())), *id);
     let left_out = ids.len().saturating_sub(MOST);
     if left_out > 0 {

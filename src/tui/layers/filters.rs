@@ -9,11 +9,11 @@ use crate::compare::filter::{Filter, Filters};
 use crate::tui::app::{App, Layer, LayerResponse};
 use crate::tui::canvas::{Canvas, clip_front, width, wrap};
 use crate::tui::completion::{Completion, Vocabulary};
-use crate::tui::groups::{BinSelection, GroupSide, TypedFilters};
+use crate::tui::groups::{GroupSide, TypedFilters};
 use crate::tui::input::TextInput;
 use crate::tui::key::KeyPress;
 use crate::tui::theme::StyleScope;
-use crate::tui::update::groups::{can_regroup, filter_of, regroup, selected, selection, text_of};
+use crate::tui::update::groups::{can_regroup, has_selection, regroup, selected, text_of};
 use crossterm::event::KeyCode;
 use std::sync::Arc;
 
@@ -169,12 +169,13 @@ pub fn open(app: &mut App, side: GroupSide) {
     }
     let mut request = app.groups.now().clone();
     let filters = side.of(&mut request);
-    if let Some(selection) = selection(app) {
-        let Some(filter) = filter_of(app, selection) else {
+    if has_selection(app) {
+        let selected = selected(app);
+        if selected.is_empty() {
             return app.report_failure("the selection covers all values, or several names: narrow it with < and >");
-        };
-        filters.retain(|f| f.metric != filter.metric);
-        filters.push(filter);
+        }
+        filters.retain(|f| selected.iter().all(|s| s.metric != f.metric));
+        filters.extend(selected);
     }
     let text = text_of(filters);
     open_with(app, side, text, None);
@@ -209,16 +210,16 @@ fn apply(app: &mut App, side: GroupSide, text: String, filters: Vec<Filter>) {
         given => format!("{} group: {given}", side.name()),
     };
     // A selection that has become a filter takes it along when it moves.
-    let is_selection = selected(app).is_some_and(|filter| side.of(&mut request).contains(&filter));
-    let selection = app.histograms.selection.clone();
+    let selected = selected(app);
+    let is_selection = !selected.is_empty() && selected.iter().all(|filter| side.of(&mut request).contains(filter));
+    let selections = app.histograms.selections();
     regroup(app, request, &status);
     if app.effects.is_empty() {
         return;
     }
     app.typed = Some(TypedFilters { side, text });
     if is_selection {
-        app.histograms.selection = selection.map(|s| BinSelection { attached: Some(side), ..s });
-        app.histograms.dragging = true;
+        app.histograms.attach(selections, side, app.frame.heat);
     }
 }
 

@@ -74,6 +74,6 @@ fn go_to_metric(app: &mut App, name: &str) {
     let Some(row) = rows.iter().position(|row| words::metric(&row.metric) == name) else {
         return app.say(format!("{name} has no histogram"));
     };
-    app.histograms.row = row;
+    app.histograms.go_to_row(row);
     show(app, Pane::Histograms)
 }

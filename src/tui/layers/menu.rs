@@ -7,10 +7,11 @@ use crate::tui::app::{App, Layer, LayerResponse};
 use crate::tui::canvas::{Canvas, width};
 use crate::tui::input::TextInput;
 use crate::tui::key::{KeyPress, QUIT};
+use crate::tui::pane::Pane;
 use crate::tui::theme::StyleScope;
 use crate::tui::widget::page::MARK;
 use crossterm::event::KeyCode;
-use ratatui::layout::Position;
+use ratatui::layout::{Position, Rect};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
@@ -22,6 +23,21 @@ pub trait Choice: Clone + Debug + 'static {
     /// The number of the execution, in lists of executions.
     fn execution(&self) -> Option<u32> {
         None
+    }
+
+    /// The cursor has come to it.
+    fn reached(&self) -> LayerResponse {
+        LayerResponse::TAKEN
+    }
+
+    /// To the entry at the left (-1) or at the right (1) of it on the heat map.
+    fn beside(&self, _by: isize) -> LayerResponse {
+        LayerResponse::TAKEN
+    }
+
+    /// The mouse button went down outside of the list.
+    fn outside(_at: Position) -> LayerResponse {
+        LayerResponse::CLOSE
     }
 
     /// The effect of taking several executions together.
@@ -116,6 +132,33 @@ impl<C: Choice> Menu<C> {
         found.into_iter()
     }
 
+    /// The entry under the cursor.
+    pub fn here(&self) -> Option<C> {
+        self.fitting().nth(self.at).map(|item| item.choice.clone())
+    }
+
+    /// Put the cursor on the entry of an execution, if it is listed.
+    pub fn go_to(&mut self, number: u32) {
+        let at = self.fitting().position(|item| item.choice.execution() == Some(number));
+        self.at = at.unwrap_or(self.at);
+    }
+
+    /// The rectangle of the list: one of executions leaves the heat map in sight, on which its cursor is shown.
+    fn area(&self, app: &App) -> Rect {
+        let beside = app.frame.beside_heat().filter(|_| self.is_of_executions() && app.pane == Pane::Histograms);
+        beside.unwrap_or(app.frame.overlay)
+    }
+
+    /// An answer, or where it has none and the cursor is on another entry than before, what follows from that.
+    fn followed(&self, before: Option<u32>, response: LayerResponse) -> LayerResponse {
+        let here = self.here();
+        let moved = here.as_ref().is_some_and(|here| here.execution() != before);
+        match here.filter(|_| moved && !response.closes && response.then.is_none()) {
+            Some(here) => here.reached(),
+            None => response,
+        }
+    }
+
     /// Replace the entries; the cursor stays on the one of the same name.
     pub fn replace(&mut self, items: Vec<MenuItem<C>>) {
         let here = self.fitting().nth(self.at).map(|item| item.name.clone());
@@ -184,6 +227,12 @@ impl<C: Choice> Menu<C> {
             Some(KeyCode::Down | KeyCode::Tab) => self.at = (self.at + 1).min(last),
             Some(KeyCode::PageUp) => self.at = self.at.saturating_sub(PAGE),
             Some(KeyCode::PageDown) => self.at = (self.at + PAGE).min(last),
+            Some(KeyCode::Left) if self.input.text().is_empty() && here.is_some() => {
+                return here.map_or(LayerResponse::TAKEN, |here| here.beside(-1));
+            }
+            Some(KeyCode::Right) if self.input.text().is_empty() && here.is_some() => {
+                return here.map_or(LayerResponse::TAKEN, |here| here.beside(1));
+            }
             _ if key == QUIT => return LayerResponse::CLOSE,
             _ if key == ORDER && self.is_of_executions() => {
                 self.order = self.order.next();
@@ -219,7 +268,9 @@ fn fitting<'a, C>(items: &'a [MenuItem<C>], typed: &str) -> impl Iterator<Item =
 
 impl<C: Choice> Layer for Menu<C> {
     fn key(&mut self, key: KeyPress, _: &App) -> LayerResponse {
-        self.press(key)
+        let before = self.here().and_then(|here| here.execution());
+        let response = self.press(key);
+        self.followed(before, response)
     }
 
     fn paste(&mut self, text: &str) -> LayerResponse {
@@ -230,17 +281,18 @@ impl<C: Choice> Layer for Menu<C> {
 
     /// The entry of a line gets the cursor; the one that has it is chosen.
     fn click(&mut self, at: Position, app: &App) -> LayerResponse {
-        let area = app.frame.overlay;
+        let area = self.area(app);
         if !area.contains(at) {
-            return LayerResponse::CLOSE;
+            return C::outside(at);
         }
         let offset = (self.at + 1).saturating_sub(usize::from(area.height).saturating_sub(2));
         let entry = usize::from(at.y - area.y).checked_sub(2).map(|line| offset + line);
         match entry.filter(|entry| *entry < self.fitting().count()) {
             Some(entry) if entry == self.at => self.press(KeyPress::of(KeyCode::Enter)),
             Some(entry) => {
+                let before = self.here().and_then(|here| here.execution());
                 self.at = entry;
-                LayerResponse::TAKEN
+                self.followed(before, LayerResponse::TAKEN)
             }
             None => LayerResponse::TAKEN,
         }
@@ -248,10 +300,11 @@ impl<C: Choice> Layer for Menu<C> {
 
     fn wheel(&mut self, lines: isize, _: &App) -> LayerResponse {
         let key = KeyPress::of(if lines < 0 { KeyCode::Up } else { KeyCode::Down });
+        let before = self.here().and_then(|here| here.execution());
         for _ in 0..lines.unsigned_abs() {
             self.press(key);
         }
-        LayerResponse::TAKEN
+        self.followed(before, LayerResponse::TAKEN)
     }
 
     fn keys(&self, _: &App) -> &'static [(&'static str, &'static str)] {
@@ -261,7 +314,7 @@ impl<C: Choice> Layer for Menu<C> {
                 ("Tab", "mark"),
                 ("Ctrl-s", "slow group"),
                 ("Ctrl-o", "order"),
-                ("Up Down", "move"),
+                ("arrows", "move"),
                 ("Esc", "close"),
                 ("letters", "narrow"),
             ];
@@ -270,7 +323,7 @@ impl<C: Choice> Layer for Menu<C> {
     }
 
     fn draw(&self, canvas: &mut Canvas<'_>, app: &App) {
-        self.picture(&mut canvas.part(app.frame.overlay));
+        self.picture(&mut canvas.part(self.area(app)));
     }
 }
 
@@ -288,7 +341,6 @@ mod tests {
     use super::*;
     use crate::tui::theme::{ColourDepth, Theme, built_in};
     use ratatui::buffer::Buffer;
-    use ratatui::layout::Rect;
 
     #[derive(Clone, Debug)]
     struct Number(u32);

@@ -50,8 +50,8 @@ pub trait PaneView {
     /// The mouse button went down on a cell; true: the item there is opened.
     fn click(&self, app: &mut App, at: PaneCell) -> bool;
 
-    /// The mouse moved to a column with the button down.
-    fn drag(&self, _app: &mut App, _column: usize) {}
+    /// The mouse moved to a cell with the button down.
+    fn drag(&self, _app: &mut App, _at: PaneCell) {}
 
     /// The page about the item under the cursor.
     fn details(&self, app: &App) -> Option<PageLayer>;

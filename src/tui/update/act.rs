@@ -1,6 +1,7 @@
 //! The actions of the table, each by the function of its subject.
 
 use super::groups::{self, effective, move_selection, narrow, regroup, select, widen};
+use super::heat;
 use super::patterns::{self, show, tune};
 use super::themes::next_theme;
 use super::tour;
@@ -55,12 +56,9 @@ pub(super) fn act(app: &mut App, action: Action) {
         A::Zoom => app.zoom = !app.zoom,
         A::QuotientDown | A::QuotientUp | A::ThresholdDown | A::ThresholdUp | A::Robust => tune(app, action),
         A::Moment => patterns::moment(app),
-        A::GrowLeft => select(app, |s, by| s.head = s.head.saturating_sub(by)),
-        A::GrowRight => select(app, |s, by| s.head += by),
-        A::MoveLeft => move_selection(app, -1),
-        A::MoveRight => move_selection(app, 1),
-        A::Widen => select(app, widen),
-        A::Narrow => select(app, narrow),
+        A::GrowLeft | A::GrowRight | A::MoveLeft | A::MoveRight | A::Widen | A::Narrow => change_selection(app, action),
+        A::DrawBox => heat::begin_or_end(app),
+        A::NextAxis => heat::next_axis(app),
         A::Clear if app.pane == Pane::Histograms => groups::clear(app),
         A::Clear => clear_marks(app),
         A::MakeSlow | A::MakeFast | A::Baseline | A::Swap | A::Propose | A::Undo | A::Redo => regroup_by(app, action),
@@ -107,6 +105,24 @@ pub(super) fn act(app: &mut App, action: Action) {
     }
 }
 
+/// Stretch the box of the heat map, or change the range of the metric under the cursor.
+fn change_selection(app: &mut App, action: Action) {
+    let on_heat = app.histograms.is_on_heat(app.frame.heat);
+    match action {
+        Action::GrowLeft | Action::MoveLeft if on_heat => heat::stretch(app, -1, 0),
+        Action::GrowRight | Action::MoveRight if on_heat => heat::stretch(app, 1, 0),
+        Action::Widen if on_heat => heat::stretch(app, 0, 1),
+        Action::Narrow if on_heat => heat::stretch(app, 0, -1),
+        Action::GrowLeft => select(app, |s, by| s.head = s.head.saturating_sub(by)),
+        Action::GrowRight => select(app, |s, by| s.head += by),
+        Action::MoveLeft => move_selection(app, -1),
+        Action::MoveRight => move_selection(app, 1),
+        Action::Widen => select(app, widen),
+        Action::Narrow => select(app, narrow),
+        _ => {}
+    }
+}
+
 /// Change the groups.
 fn regroup_by(app: &mut App, action: Action) {
     match action {
@@ -147,6 +163,7 @@ fn clear_marks(app: &mut App) {
         anomalies::filter(app, "");
     } else {
         app.histograms.selection = None;
+        (app.histograms.heat.selection, app.histograms.heat.stretches) = (None, false);
         app.tree.search = TextSearch::default();
     }
 }

@@ -40,7 +40,7 @@ pub fn regroup(app: &mut App, request: ComparisonRequest, status: &str) {
 /// Make a request the one in force; the selection stays with the one before.
 fn push(app: &mut App, request: ComparisonRequest) {
     app.histograms.dragging = false;
-    app.groups.keep(app.histograms.selection.clone());
+    app.groups.keep(app.histograms.selections());
     app.groups.push(request);
 }
 
@@ -136,12 +136,12 @@ fn step_history(app: &mut App, step: fn(&mut GroupHistory) -> bool, none: &str) 
     if !can_regroup(app) {
         return;
     }
-    app.groups.keep(app.histograms.selection.clone());
+    app.groups.keep(app.histograms.selections());
     if !step(&mut app.groups) {
         return app.say(none);
     }
     app.histograms.dragging = false;
-    app.histograms.selection = app.groups.selection();
+    app.histograms.select_again(app.groups.selections());
     match app.groups.task() {
         Some(task) if Some(task) != app.task() => {
             let task = Some(task.to_owned());
@@ -155,14 +155,20 @@ fn step_history(app: &mut App, step: fn(&mut GroupHistory) -> bool, none: &str) 
 fn drag(app: &mut App) {
     let Some(selection) = app.histograms.selection.clone() else { return };
     let Some(side) = selection.attached else { return };
+    if let Some(filter) = filter_of(app, &selection) {
+        take_along(app, side, vec![filter], &[selection.metric]);
+    }
+}
+
+/// Give a group the filters of a selection that moved, in the place of those on the same metrics.
+pub fn take_along(app: &mut App, side: GroupSide, moved: Vec<Filter>, metrics: &[Metric]) {
     if !can_regroup(app) {
         return;
     }
-    let Some(filter) = filter_of(app, &selection) else { return };
     let mut request = effective(app);
     let filters = side.of(&mut request);
-    filters.retain(|f| f.metric != filter.metric);
-    filters.push(filter);
+    filters.retain(|f| !metrics.contains(&f.metric));
+    filters.extend(moved);
     if app.histograms.dragging {
         app.groups.amend(request);
     } else {
@@ -172,20 +178,36 @@ fn drag(app: &mut App) {
     compare(app)
 }
 
-/// The selection on the metric under the cursor, if the histograms are in front.
-pub fn selection(app: &App) -> Option<&BinSelection> {
-    let row = app.histogram_row().filter(|_| app.pane == Pane::Histograms)?;
+/// The selection on the metric under the cursor.
+fn selection(app: &App) -> Option<&BinSelection> {
+    let row = app.histogram_row()?;
     app.histograms.selection.as_ref().filter(|s| s.metric == row.metric)
 }
 
+/// True where something is selected at the cursor: a box on the heat map, or a range on the metric.
+pub fn has_selection(app: &App) -> bool {
+    app.pane == Pane::Histograms
+        && match app.histograms.is_on_heat(app.frame.heat) {
+            true => app.histograms.heat.boxed().is_some(),
+            false => selection(app).is_some(),
+        }
+}
+
 /// The filter of a selection on the metric under the cursor; none if it covers all values, or several names.
-pub fn filter_of(app: &App, selection: &BinSelection) -> Option<Filter> {
+fn filter_of(app: &App, selection: &BinSelection) -> Option<Filter> {
     selection.filter(app.histogram_row()?, app.bin_grid()?.step)
 }
 
-/// The filter of the selection under the cursor, where there is one.
-pub fn selected(app: &App) -> Option<Filter> {
-    selection(app).and_then(|selection| filter_of(app, selection))
+/// The filters of what is selected at the cursor; none where nothing is, or all, or several names.
+pub fn selected(app: &App) -> Vec<Filter> {
+    if !has_selection(app) {
+        return Vec::new();
+    }
+    if app.histograms.is_on_heat(app.frame.heat) {
+        let heat = &app.histograms.heat;
+        return heat.boxed().and_then(|boxed| heat.map()?.filters(&boxed)).unwrap_or_default();
+    }
+    selection(app).and_then(|selection| filter_of(app, selection)).into_iter().collect()
 }
 
 /// Filters as one would type them.
@@ -207,24 +229,35 @@ pub fn swapped(request: ComparisonRequest) -> ComparisonRequest {
     ComparisonRequest { slow: all(fast), fast: all(slow), within, by_trace: false, per }
 }
 
+/// Clear what is selected at the cursor; where it is a group's filter already, or nothing is, the filters on the metric.
 pub fn clear(app: &mut App) {
-    let Some(metric) = app.histogram_row().map(|r| r.metric.clone()) else { return };
-    let selection = app.histograms.selection.take_if(|s| s.metric == metric);
-    if selection.is_some_and(|s| s.attached.is_none()) {
+    let on_heat = app.histograms.is_on_heat(app.frame.heat);
+    let metrics = match on_heat {
+        true => app.histograms.heat.map().map(|map| vec![map.across.clone(), Metric::Duration]),
+        false => app.histogram_row().map(|row| vec![row.metric.clone()]),
+    };
+    let Some(metrics) = metrics else { return };
+    app.histograms.heat.stretches = false;
+    let attached = match on_heat {
+        true => app.histograms.heat.selection.take().map(|selection| selection.attached),
+        false => app.histograms.selection.take_if(|s| metrics.contains(&s.metric)).map(|selection| selection.attached),
+    };
+    if attached == Some(None) {
         return;
     }
     let mut request = effective(app);
     let before = request.clone();
     for side in [GroupSide::Slow, GroupSide::Fast] {
-        side.of(&mut request).retain(|f| f.metric != metric);
+        side.of(&mut request).retain(|f| !metrics.contains(&f.metric));
     }
+    let names = metrics.iter().map(words::metric).collect::<Vec<_>>().join(" and ");
     if request == before {
-        return app.say("no selection and no filter on this metric");
+        return app.say(format!("no selection and no filter on {names}"));
     }
     let none_left = request.slow.is_empty() && request.fast.is_empty();
     let proposed = if none_left { "; the groups are proposed again" } else { "" };
     if none_left {
         request = app.groups.proposal();
     }
-    regroup(app, request, &format!("filter on {} removed{proposed}", words::metric(&metric)))
+    regroup(app, request, &format!("filter on {names} removed{proposed}"))
 }

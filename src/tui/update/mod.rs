@@ -7,6 +7,7 @@
 
 mod act;
 pub(super) mod groups;
+pub(super) mod heat;
 mod layers;
 mod mouse;
 pub(super) mod patterns;
@@ -46,6 +47,7 @@ pub fn update(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
     Pane::ALL.into_iter().for_each(|pane| panes::view(pane).settle(app));
     tour::advance(app);
     app.frame = layout::frame(app);
+    heat::refresh(app);
     Pane::ALL.into_iter().for_each(|pane| panes::view(pane).scroll(app));
     layers::lay_out(app);
     std::mem::take(&mut app.effects)

@@ -55,6 +55,7 @@ pub(super) fn drag(app: &mut App, x: u16, y: u16) {
     let inside = app.frame.inside(app.pane);
     let shown = app.frame.panes.iter().any(|p| p.pane == app.pane);
     if shown && inside.contains((x, y).into()) {
-        panes::view(app.pane).drag(app, usize::from(x - inside.x));
+        let (line, column) = (usize::from(y - inside.y), usize::from(x - inside.x));
+        panes::view(app.pane).drag(app, PaneCell { line, column, was_in_front: true });
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn metric(app: &mut App) {
     let Some(metric) = app.restored_metric.take() else { return };
     let rows = app.counts.as_ref().map_or(&[][..], |c| &c.rows);
     if let Some(row) = rows.iter().position(|row| words::metric(&row.metric) == metric) {
-        app.histograms.row = row;
+        app.histograms.go_to_row(row);
     }
 }
 

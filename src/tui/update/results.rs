@@ -9,12 +9,13 @@ use crate::model::context::ContextId;
 use crate::tui::app::App;
 use crate::tui::counts::HistogramCounts;
 use crate::tui::details;
-use crate::tui::groups::{GroupHistory, HistogramPane, TypedFilters};
+use crate::tui::groups::{GroupHistory, TypedFilters};
 use crate::tui::job::{BaselineInput, ComparedGroups, Done};
 use crate::tui::layers::files::{self, FileContent};
 use crate::tui::layers::{filters, overview, tasks, threads, timeline};
 use crate::tui::overview::OverviewState;
 use crate::tui::pane::Pane;
+use crate::tui::panes::histograms::state::HistogramPane;
 use crate::tui::panes::tree::inverted::{self, search_again};
 use crate::tui::panes::tree::state::{Cursor, MarkedNodes};
 use crate::tui::patterns::PatternState;
@@ -107,7 +108,8 @@ fn analysed(app: &mut App, model: Arc<Model>) {
     }
     app.comparison = None;
     app.counts = None;
-    app.histograms = HistogramPane { selection: app.groups.selection(), ..HistogramPane::default() };
+    app.histograms = HistogramPane::default();
+    app.histograms.select_again(app.groups.selections());
     app.tree.rows.visible.clear();
     compare(app)
 }
@@ -175,7 +177,7 @@ fn fail(app: &mut App, what: String) {
     // A model that is there stays: another task could not be analysed.
     if app.model.is_some() {
         app.groups.reject();
-        app.histograms.selection = app.groups.selection();
+        app.histograms.select_again(app.groups.selections());
         return app.report_failure(what);
     }
     app.failure = Some(what);
@@ -195,10 +197,10 @@ fn refuse(app: &mut App, what: String) {
         return;
     }
     if typed.is_some() || !app.histograms.dragging {
-        app.histograms.selection = app.groups.selection();
-    } else if let Some(selection) = &mut app.histograms.selection {
+        app.histograms.select_again(app.groups.selections());
+    } else {
         // It was moved to where no execution is.
-        selection.attached = None;
+        app.histograms.detach();
     }
     app.histograms.dragging = false;
     match typed {

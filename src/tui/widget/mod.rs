@@ -1,6 +1,7 @@
 //! One visible thing per file, used by several screens.
 
 mod axis;
+pub mod heat_map;
 pub mod histogram;
 pub mod lanes;
 pub mod page;
