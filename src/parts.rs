@@ -128,6 +128,9 @@ pub mod compare {
     pub mod functions {
         pub use crate::compare::functions::{by_function, sandwich};
     }
+    pub mod heat_map {
+        pub use crate::compare::heat_map::{HeatBox, HeatMap, HeatSize, axes};
+    }
     pub mod inverted {
         pub use crate::compare::inverted::invert;
     }

@@ -393,6 +393,23 @@ fn diff_prints_one_function_and_callees_first() {
 }
 
 #[test]
+fn diff_prints_the_heat_map_of_a_property() {
+    let words = ["diff", "--task", "app:request", LOCK];
+    let answer = json(&[&words[..], &["--json", "--heat-map", "type"]].concat());
+    let sum = |key: &str| {
+        let rows = answer["heat_map"][key].as_array().unwrap().iter().flat_map(|row| row.as_array().unwrap());
+        rows.map(|count| count.as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(sum("all"), answer["slow"]["of"].as_u64().unwrap());
+    assert_eq!(sum("slow"), answer["slow"]["count"].as_u64().unwrap());
+    assert_eq!(sum("fast"), answer["fast"]["count"].as_u64().unwrap());
+    let text = String::from_utf8(output(&[&words[..], &["--heat-map", "start"]].concat()).stdout).unwrap();
+    assert!(text.contains("start x duration: slow") || text.contains("start × duration: slow"), "{text}");
+    refuses(&[&words[..], &["--heat-map", "typ"]].concat(), 2, &["--heat-map typ", "did you mean `type`"]);
+    refuses(&["diff", "--heat-map", "start", "fixtures/profiles/flat.data"], 2, &["samples of a profile"]);
+}
+
+#[test]
 fn help_has_examples_and_each_command_only_its_own_options() {
     let help = |words: &[&str]| String::from_utf8(output(words).stdout).unwrap();
     let main = help(&["--help"]);

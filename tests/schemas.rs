@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::compare::functions::{by_function, sandwich};
+use whyslow::parts::compare::heat_map::{HeatMap, HeatSize, axes};
 use whyslow::parts::compare::inverted::invert;
 use whyslow::parts::input::Argument;
 use whyslow::parts::model::settings::Settings;
@@ -125,6 +126,16 @@ fn exported(schemas: &Schemas, report: &mut Report) {
     let comparison = whyslow::parts::session::compare(model, &Default::default(), &ctx).unwrap();
     let inverted = invert(model, &comparison, &ctx).unwrap();
     let function = sandwich(model, &comparison.tree, &by_function(model, &comparison.tree)[0].name);
+    let groups = [&*comparison.slow.members, &*comparison.fast.members];
+    let size = |names| HeatSize { times: 20, names, rows: 5 };
+    let by_time = HeatMap::new(model, &axes(model)[0], groups, size(20)).unwrap();
+    let by_thread = HeatMap::new(model, axes(model).last().unwrap(), groups, size(2)).unwrap();
+    for map in [&by_time, &by_thread] {
+        let parts = DiffParts { heat_map: Some(map), ..DiffParts::default() };
+        let document =
+            serde_json::to_value(whyslow::parts::view::json::diff(model, &comparison, &parts, None)).unwrap();
+        schemas.check(schemas.file_of(&document).unwrap(), &document, report);
+    }
     let parts = DiffParts { inverted: Some(&inverted), function: function.as_ref(), ..DiffParts::default() };
     let diff = whyslow::parts::view::json::diff(model, &comparison, &parts, None);
     let listed = anomalies::json(&found, &mining.notices, None);

@@ -26,7 +26,8 @@ const EXAMPLES: [Examples; 12] = [
   whyslow diff TRACE --json                 all figures of the interface
   whyslow diff TRACE --executions 598,17    two executions as timelines, moment by moment
   whyslow diff TRACE --function '[futex]'   what one function or call costs, its callers and callees
-  whyslow diff TRACE --callees-first        the tree inverted: where the time was spent",
+  whyslow diff TRACE --callees-first        the tree inverted: where the time was spent
+  whyslow diff TRACE --heat-map start       when executions of each duration began, in both groups",
     },
     Examples {
         command: "executions",

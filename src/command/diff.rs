@@ -1,10 +1,11 @@
 //! `whyslow diff`: groups, histograms, differential tree and causes; or two executions moment by moment.
 
-use super::console::Console;
+use super::console::{Console, page};
 use super::{Outcome, Question, compared};
 use crate::base::spelling::suggest;
 use crate::compare::Comparison;
 use crate::compare::functions::{Sandwich, by_function, sandwich};
+use crate::compare::heat_map::{HeatMap, HeatSize, axes, time_axis};
 use crate::compare::inverted::invert;
 use crate::compare::members::typical;
 use crate::compare::moments::unknown_execution;
@@ -12,9 +13,11 @@ use crate::confinement::Files;
 use crate::input::Argument;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
+use crate::model::metric::Metric;
 use crate::options::{ExecutionPair, GroupOptions, InputOptions};
 use crate::session::{self, Session, UsageError};
 use crate::view::diff_parts::DiffParts;
+use crate::view::heat_map::{JSON_SIZE, text_size};
 use crate::view::{json, text, words};
 use clap::Args;
 
@@ -37,6 +40,9 @@ pub struct DiffOptions {
     /// Also the tree with callees first: each frame by its own time, its callers below it
     #[arg(long)]
     callees_first: bool,
+    /// Also how many executions there are by a property and by duration: start, type, process, ...
+    #[arg(long, value_name = "PROPERTY", conflicts_with_all = ["executions", "function"])]
+    heat_map: Option<String>,
     /// One function, call, wait or thread over all contexts, with its callers and callees
     #[arg(long, value_name = "NAME", conflicts_with = "executions")]
     function: Option<String>,
@@ -64,7 +70,15 @@ impl Question for DiffOptions {
         let aligned = pair.map(|[a, b]| session::align(&model, a, b)).transpose()?;
         let inverted = if self.callees_first { Some(invert(&model, &comparison, console.ctx)?) } else { None };
         let function = self.function.as_deref().map(|name| function(&model, &comparison, name)).transpose()?;
-        let parts = DiffParts { aligned: aligned.as_ref(), inverted: inverted.as_ref(), function: function.as_ref() };
+        let size = if self.json { JSON_SIZE } else { text_size(page()) };
+        let heat_map =
+            self.heat_map.as_deref().map(|across| heat_map(&model, &comparison, across, size)).transpose()?;
+        let parts = DiffParts {
+            aligned: aligned.as_ref(),
+            inverted: inverted.as_ref(),
+            heat_map: heat_map.as_ref(),
+            function: function.as_ref(),
+        };
         console.answer(
             self.json,
             || json::diff(&model, &comparison, &parts, self.max_nodes),
@@ -93,6 +107,26 @@ impl DiffOptions {
         let why = "no fast execution of its type to compare it with; name a second one";
         typical.map(|b| [a, b]).ok_or_else(|| UsageError(format!("--executions {}: {why}", a.raw())).into())
     }
+}
+
+/// The executions of both groups by a property and by duration.
+fn heat_map(model: &Model, comparison: &Comparison, across: &str, size: HeatSize) -> anyhow::Result<HeatMap> {
+    if model.profile.is_some() {
+        let why = "samples of a profile have no durations; the histograms of `diff` show their properties";
+        return Err(UsageError(format!("--heat-map {across}: {why}")).into());
+    }
+    let all = axes(model);
+    // Both are the time, and only one of them is an axis.
+    let time = Metric::named(across).filter(|metric| [Metric::Start, Metric::Elapsed].contains(metric));
+    let found = all.iter().find(|metric| [metric.name(), words::metric(metric)].contains(&across.to_owned()));
+    let metric = found.cloned().or_else(|| time.map(|_| time_axis(model)));
+    let groups = [&*comparison.slow.members, &*comparison.fast.members];
+    if let Some(map) = metric.and_then(|metric| HeatMap::new(model, &metric, groups, size)) {
+        return Ok(map);
+    }
+    let names: Vec<String> = all.iter().map(Metric::name).collect();
+    let hint = suggest(across, &names);
+    Err(UsageError(format!("--heat-map {across}: no property of these executions with several values; {hint}")).into())
 }
 
 /// The function of that name, as the tree draws it.

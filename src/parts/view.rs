@@ -41,5 +41,5 @@ pub mod strips {
 }
 pub mod text {
     pub use crate::view::page::{Glyphs, Page};
-    pub use crate::view::text::explain;
+    pub use crate::view::text::{diff, explain};
 }

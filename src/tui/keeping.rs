@@ -44,7 +44,7 @@ pub fn view(app: &App) -> SavedView {
         order: app.tree.rows.order().name().to_owned(),
         unfolded,
         node,
-        metric: app.histogram_row().map(|row| words::metric(&row.metric)),
+        metric: app.histogram_row().filter(|_| app.histograms.below_heat).map(|row| words::metric(&row.metric)),
         bookmarks,
     }
 }

@@ -105,15 +105,15 @@ pub fn box_words(map: &HeatMap, of: &HeatBox) -> String {
                 _ => first.to,
             };
             let text = |value| clean::owned(&map.across.unit().rounded(value));
-            format!("{} to {}", text(first.from), text(end))
+            format!("{}..{}", text(first.from), text(end))
         }
         [one] => column_words(one, &map.across),
         [one, .., last] => {
-            format!("{} to {}", column_words(one, &map.across), column_words(last, &map.across))
+            format!("{}..{}", column_words(one, &map.across), column_words(last, &map.across))
         }
     };
     let border = |at: usize| map.row_borders.get(at).map_or_else(String::new, |ns| figure::time(*ns as f64));
-    format!("{across}, {} to {}", border(of.rows.start), border(of.rows.end))
+    format!("{across}, {}..{}", border(of.rows.start), border(of.rows.end))
 }
 
 /// The texts below the columns, each with its column, for columns that are `repeat` wide: round times, or names cut to

@@ -6,7 +6,7 @@
 use super::diff_parts::DiffParts;
 use super::json::largest;
 use super::page::{Glyphs, Page, cut, sparkline};
-use super::{choice_text, execution_text, function_text, profile_text, words};
+use super::{choice_text, execution_text, function_text, heat_map, profile_text, words};
 use crate::base::demangle::abbreviated;
 use crate::base::{clean, figure};
 use crate::compare::functions::by_function;
@@ -75,6 +75,10 @@ pub fn diff(model: &Model, c: &Comparison, parts: &DiffParts<'_>, page: Page) ->
     );
     for column in &model.executions.columns {
         histogram(model, c, column, page, &mut out);
+    }
+    if let Some(map) = parts.heat_map {
+        out.push('\n');
+        heat_map::text(map, page, &mut out);
     }
     if let Some(found) = ranks::ranks(model, c) {
         ranks_side_by_side(&found, page, &mut out);

@@ -89,7 +89,7 @@ fn another_page_of_text_or_path_costs_a_byte_a_cell() {
         for (name, keys, moves) in [
             ("paths", "3 { { { { 4", "Right Right Right Left"),
             ("details", "i", MOVES),
-            ("details of a range", "1 End < < < < i", MOVES),
+            ("details of a range", "1 PgDn End < < < < i", MOVES),
             ("help", "?", MOVES),
             ("data quality", "w", MOVES),
             ("patterns", "3 p", MOVES),

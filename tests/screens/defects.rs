@@ -163,8 +163,11 @@ fn keys_that_leave_mean_the_same_in_every_pane() {
         assert!(session.app.layers.is_empty());
         session.keys("Ctrl-o");
         assert!(session.lines()[23].contains("nothing to go back to"), "{}", session.lines()[23]);
-        session.keys("/ a b c Enter Backspace");
-        assert!(session.app.tree.search.text.is_empty() || pane == "1", "Backspace clears");
+        // Nothing is searched in the histograms, where Enter lists executions.
+        if pane != "1" {
+            session.keys("/ a b c Enter Backspace");
+            assert!(session.app.tree.search.text.is_empty(), "Backspace clears");
+        }
         session.keys("q");
         assert!(session.ended, "q quits");
     }

@@ -9,7 +9,7 @@ fn groups_follow_the_selection_and_come_back_with_undo() {
     session.ready();
     let slow = |s: &Session| s.app.comparison.as_ref().unwrap().slow.members.len();
     let proposed = slow(&session);
-    session.keys("1 Down Down Down Down Down Down Right Right Right > > > > > > > > > > s Enter");
+    session.keys("1 PgDn Down Down Down Down Down Down Right Right Right > > > > > > > > > > s Enter");
     let selected = slow(&session);
     assert_ne!(selected, proposed);
     // Moving the filter step by step is one change.
@@ -72,7 +72,7 @@ fn an_empty_group_is_refused_in_the_prompt() {
 fn undo_brings_back_the_selection_and_the_task() {
     let mut session = Session::new(120, 40, ColourDepth::True);
     session.ready();
-    session.keys("1 Down Down Down Down Down Down Right Right Right > > > >");
+    session.keys("1 PgDn Down Down Down Down Down Down Right Right Right > > > >");
     let selection = session.app.histograms.selection.clone().unwrap();
     session.keys("s Enter u");
     assert_eq!(session.app.histograms.selection, Some(selection.clone()));
@@ -93,14 +93,13 @@ fn a_metrics_own_filter_shows_which_bars_are_members() {
     for depth in [ColourDepth::True, ColourDepth::Mono] {
         let mut session = Session::new(80, 24, depth);
         session.ready();
-        session.keys("1");
+        session.keys("1 PgDn");
         // Without colours, too: members are full, executions of the other group shaded.
         let lines = session.lines();
-        let (fast, slow): (String, String) = (
-            lines[9..11].iter().map(|l| l.chars().take(40).collect::<String>()).collect(),
-            lines[9..11].iter().map(|l| l.chars().skip(40).collect::<String>()).collect(),
-        );
-        assert!(fast.contains('█') && fast.contains('░') && slow.contains('░'), "{fast}\n{slow}");
+        let block = usize::from(session.app.frame.inside(session.app.pane).y) + session.app.frame.histograms.top;
+        let [slow, fast] = [1, 3].map(|line| lines[block + line].chars().skip(11).collect::<String>());
+        assert!(lines[block + 1].starts_with("slow ") && lines[block + 3].starts_with("fast "), "{}", lines.join("\n"));
+        assert!(fast.contains('█') && fast.contains('░') && slow.contains('░'), "{slow}\n{fast}");
         assert_ne!(fast.replace(' ', ""), slow.replace(' ', ""));
         let model = session.app.model.clone().unwrap();
         let comparison = session.app.comparison.clone().unwrap();

@@ -7,6 +7,7 @@ mod bytes;
 mod defects;
 mod executions;
 mod filters;
+mod heat;
 mod inverted;
 mod overview;
 mod panes;
@@ -56,17 +57,21 @@ const fn screen(name: &'static str, keys: &'static str, shows: &'static str) -> 
     Screen { name, keys, shows }
 }
 
-const SCREENS: [Screen; 36] = [
+const SCREENS: [Screen; 40] = [
     screen("answer", "", "2 Flame tree"),
     screen("cause", "Enter", "expensive_flush"),
     screen("search", "Enter Enter / w r i t e Enter", "match 1 of"),
     screen("histograms", "1", "1 Histograms"),
-    screen("filter", "1 Down Down End < < < < < < < < < < s Enter Shift-Left", "1 Histograms"),
-    screen("filters", "1 Down Right Right Right > > > s", "slow> "),
+    screen("heat-box", "1 Shift-Left Shift-Left Shift-Left Shift-Down", "1 Histograms"),
+    screen("heat-type", "1 a", "1 Histograms"),
+    screen("heat-executions", "1 E Down Down", "Executions, the slowest first"),
+    screen("heat-details", "1 i", "Details"),
+    screen("filter", "1 PgDn Down Down End < < < < < < < < < < s Enter Shift-Left", "1 Histograms"),
+    screen("filters", "1 PgDn Down Right Right Right > > > s", "slow> "),
     screen("completion", "s t y p e Tab a Tab Space d u r Tab > 5 Tab", "slow> type=append duration>5ms"),
     screen("refused", "s t y p e = a p p e n d Space d u r a t i o n > 5 Enter", "`5` has no unit"),
     screen("details", "i", "Details"),
-    screen("range", "1 End < < < < i", "Details"),
+    screen("range", "1 PgDn End < < < < i", "Details"),
     screen("timeline", "v", "Timeline of an execution"),
     screen("timeline-events", "v p o Right", "Timeline of an execution"),
     screen("timeline-aligned", "v a + + Shift-Left Tab", "Timeline of an execution"),
@@ -84,7 +89,7 @@ const SCREENS: [Screen; 36] = [
     screen("help", "? PgDn", "Help"),
     screen("palette", ": t h", "Any action"),
     screen("note", "b o n c e", "note (empty: no bookmark) > once"),
-    screen("bookmarks", "b o n c e Enter 1 b t w o Enter B Down", "Bookmarks"),
+    screen("bookmarks", "b o n c e Enter 1 PgDn b t w o Enter B Down", "Bookmarks"),
     screen("tasks", "T Down", "syscall:futex"),
     screen("export", "e", "whyslow-app-request.json"),
     screen("anomalies", "3 Down", "3 Anomalies"),
@@ -191,7 +196,7 @@ fn fewer_colours_equal_their_snapshots() {
         let mut session = Session::new(80, 24, depth);
         session.app.options.ascii = ascii;
         session.ready();
-        session.keys("1 Right Right > > s Enter 2 Enter");
+        session.keys("1 PgDn Right Right > > s Enter 2 Enter");
         assert_snapshot(&format!("depth-{name}"), &session);
     }
 }
@@ -292,7 +297,7 @@ fn summary_and_command_are_copied_for_the_groups_on_the_screen() {
 fn copy_takes_the_item_under_the_cursor() {
     let mut session = Session::new(80, 24, ColourDepth::True);
     session.ready();
-    session.keys("y Enter y 1 Right > y");
+    session.keys("y Enter y 1 PgDn Right > y");
     let [cause, node, filter] = session.copied.as_slice() else { panic!("{:?}", session.copied) };
     assert!(cause.contains("expensive_flush") && node.starts_with("ledgerd > start_thread > "), "{cause}\n{node}");
     assert!(filter.parse::<whyslow::parts::compare::filter::Filter>().is_ok(), "{filter}");

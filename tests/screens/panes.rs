@@ -113,11 +113,11 @@ fn clicks_do_what_the_keys_of_the_clicked_thing_do() {
     session.keys("Esc");
     click(&mut session, "1 Histograms");
     // The row of cpu is below those that separate the groups better.
-    session.keys("Down Down Down Down Down Down");
+    session.keys("PgDn Down Down Down Down Down Down");
     let (x, y) = place(&session, "cpu");
-    session.send(UiMessage::Click(x + 10, y + 1));
-    session.send(UiMessage::Drag(x + 15, y + 1));
-    session.send(UiMessage::Drag(x + 18, y + 2));
+    session.send(UiMessage::Click(x + 12, y + 1));
+    session.send(UiMessage::Drag(x + 17, y + 1));
+    session.send(UiMessage::Drag(x + 20, y + 2));
     let selection = session.app.histograms.selection.clone().unwrap();
     assert!(selection.ends().1 > selection.ends().0 + 5, "{selection:?}");
     session.keys("s");

@@ -24,10 +24,10 @@ fn restored_session_shows_groups_nodes_order_and_place() {
         "s Ctrl-u d u r a t i o n > = 5 m s Enter Enter Down Right Down",
         "Enter Left Left o Down",
         "Enter o o Down Right",
-        "1 Down Down Down",
+        "1 PgDn Down Down Down",
         "T Down Enter Enter",
         "x",
-        "s Ctrl-u t y p e = a p p e n d Enter 1 Down",
+        "s Ctrl-u t y p e = a p p e n d Enter 1 PgDn Down",
     ] {
         let (mut left, mut found) = left_and_found(keys);
         left.keys("Esc");
@@ -80,7 +80,7 @@ fn bookmark_leads_back_and_is_kept_and_exported() {
     session.keys("Enter b a s k Space j o e Enter");
     assert_eq!((session.app.bookmarks.len(), session.kept), (1, 1));
     let place = session.app.node().map(|(at, _)| at);
-    session.keys("1 Down b t w o Enter 3 b l a t e Enter 2 Home B Enter");
+    session.keys("1 PgDn Down b t w o Enter 3 b l a t e Enter 2 Home B Enter");
     assert_eq!((session.app.pane, session.app.node().map(|(at, _)| at)), (Pane::Tree, place));
     session.keys("B Down Enter");
     assert_eq!((session.app.pane, session.app.histograms.row), (Pane::Histograms, 1));

@@ -22,10 +22,12 @@ const READING: &[&str] = &[
     "A name with a question mark is not proven: the file that gave it may not be the one that ran. `--symbols` names \
      the folder of the right one.",
     "Runnable means ready to run but not on a CPU: preempted, or woken and waiting for a CPU.",
-    "A histogram has two kinds of bars: full ones are the members of the group; shaded ones pass its filters on \
-     all other metrics, but not that on this one, whose range a double line shows. s and f ask for a group's \
-     filters: type them (duration>20ms, type=NAME; Tab completes), or select a range with < and > before and press \
-     Enter. Shift-arrows then move the group. The other group is all others, unless it has filters too.",
+    "A histogram has the slow group above its axis and the fast one below it, each to its own top. Full bars are the \
+     members of the group; shaded cells have executions that pass its filters on all other metrics, but not that on \
+     this one, whose range a line on the axis shows: a double one of the slow group, a single one of the fast. s and f \
+     ask for a group's filters: type them (duration>20ms, type=NAME; Tab completes), or select a range with < and > or \
+     a box on the heat map before and press Enter. Shift-arrows then move the group. The other group is all others, \
+     unless it has filters too.",
     "An anomaly is an occurrence of a frequent pattern that took more than s times the longest of its reference, \
      which is the fastest fraction q of all occurrences. A root cause is an anomaly that no other anomaly \
      explains; its victims waited for it, directly or through others. The propagation has time from left to right \

@@ -71,22 +71,31 @@ impl HeatDrawing<'_> {
         let (map, cells) = (self.map, self.cells);
         let y = cells.head + map.rows();
         let end = cells.gutter + map.columns.len() * repeat;
+        let place = |column: usize| cells.gutter + column * repeat;
+        let is_name = map.across.unit() == Unit::Name;
+        // The triangle stands in the gap behind a name, where there is one.
+        let cursor = self.cursor.map(|(column, _)| place(column) + if is_name { repeat - 1 } else { 0 });
+        let boxed = self.boxed.as_ref().map(|boxed| place(boxed.columns.start)..place(boxed.columns.end));
+        // A label that the box or the cursor would break is left out: the title says where they are.
+        let is_free = |from: usize, to: usize| {
+            !boxed.as_ref().is_some_and(|marks| marks.start < to && from < marks.end)
+                && !cursor.is_some_and(|at| from <= at && at < to)
+        };
         let mut free = cells.gutter;
         for (column, label) in column_labels(map, repeat) {
             let at = cells.gutter + column;
             // Names are cut to their column, times are whole or left out.
-            let is_name = map.across.unit() == Unit::Name;
             let label = if is_name && repeat > 4 { clip(&label, repeat - 1) } else { clip(&label, usize::MAX) };
-            if at >= free && at + width(&label) <= end.max(cells.gutter + cells.columns) {
+            let to = at + width(&label);
+            if at >= free && to <= end.max(cells.gutter + cells.columns) && is_free(at, to) {
                 free = canvas.text(at, y, &label, StyleScope::Dim) + 1;
             }
         }
-        if let Some(boxed) = &self.boxed {
-            let from = cells.gutter + boxed.columns.start * repeat;
-            canvas.fill(from, y, boxed.columns.len() * repeat, '━', StyleScope::Selection);
+        if let Some(marks) = &boxed {
+            canvas.fill(marks.start, y, marks.len(), '━', StyleScope::Selection);
         }
-        if let Some((column, _)) = self.cursor {
-            canvas.text(cells.gutter + column * repeat, y, "▲", StyleScope::Selection);
+        if let Some(at) = cursor {
+            canvas.text(at, y, "▲", StyleScope::Selection);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! One histogram, mirrored: bars of the slow group above the axis, bars of the fast group below it.
 //!
 //! Both have the same bins; each has its own scale of counts, as the groups differ in size by orders of magnitude, and
-//! its greatest count beside it. Bars that hang have half and whole lines, as there are no characters for eighths.
+//! its greatest count beside it. Bars that hang have half and whole lines, as there are no characters for eighths. Where
+//! the group's own filter keeps executions out, the line at the axis is shaded: to scale they would flatten the bars.
 
 use super::axis::{self, AxisLabel};
 use crate::base::figure;
@@ -59,7 +60,7 @@ impl Histogram<'_> {
             return;
         }
         let columns = self.columns(counts);
-        let most = columns.iter().map(|(n, _)| *n).max().unwrap_or(0);
+        let most = columns.iter().map(|(_, members)| *members).max().unwrap_or(0);
         if gutter > 0 {
             let text = figure::count(most);
             let text = if gutter >= NAMED_GUTTER { format!("{} {text:>5}", side.name()) } else { text };
@@ -69,15 +70,14 @@ impl Histogram<'_> {
         // A gap between the bars of things that are counted one by one.
         let gap = usize::from(self.grid.repeat > 2);
         for (c, (passing, members)) in columns.into_iter().enumerate() {
-            let eighths = |n: u64| match n {
+            let full = match members {
                 0 => 0,
                 n => ((n as f64 / most as f64 * (lines.len() * 8) as f64).round() as usize).max(1),
             };
-            let (full, all) = (eighths(members), eighths(passing).div_ceil(8));
             for from_axis in 0..lines.len() {
                 let filled = full.saturating_sub(from_axis * 8).min(8);
                 let (symbol, scope) = match filled {
-                    0 if from_axis < all && passing > members => ('░', StyleScope::Outside),
+                    0 if from_axis == 0 && passing > 0 => ('░', StyleScope::Outside),
                     0 => continue,
                     filled if side == GroupSide::Slow => (BLOCKS[filled], bar),
                     1..=2 => ('▔', bar),

@@ -18,6 +18,7 @@ mod tree;
 pub use tree::largest;
 
 use super::diff_parts::DiffParts;
+use super::heat_map::{self, HeatMapJson};
 use crate::base::clean;
 use crate::compare::Comparison;
 use crate::compare::ranks::{self, GroupMeans, RankComparison};
@@ -46,6 +47,8 @@ struct DiffJson {
     #[serde(flatten)]
     head: Head,
     metrics: Vec<MetricJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heat_map: Option<HeatMapJson>,
     tree: Vec<NodeJson>,
     /// Nodes were left out to obey `--max-nodes`.
     truncated: bool,
@@ -125,6 +128,7 @@ pub fn diff(model: &Model, c: &Comparison, parts: &DiffParts<'_>, max_nodes: Opt
     DiffJson {
         head: Head::new("whyslow.diff/1", model, c),
         metrics: model.executions.columns.iter().map(|column| tree::metric(model, column, c)).collect(),
+        heat_map: parts.heat_map.map(heat_map::json),
         truncated: tree.len() < c.tree.nodes.len() || is_cut,
         functions: tree::functions(model, &c.tree, max_nodes),
         tree,

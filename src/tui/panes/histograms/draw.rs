@@ -1,6 +1,5 @@
 //! Drawing of the histogram pane: the heat map, the histograms in columns, and the line that says how many there are.
 
-use super::state::has_heat;
 use crate::base::figure;
 use crate::model::metric::Metric;
 use crate::tui::app::App;
@@ -76,12 +75,15 @@ fn draw_heat(canvas: &mut Canvas<'_>, app: &App) {
     HeatDrawing { map, cells, cursor, boxed }.draw(canvas);
 }
 
-/// Executions: all, fast, slow.
+/// Executions: all, where there is room, fast and slow.
 fn counted(canvas: &mut Canvas<'_>, at: usize, [all, fast, slow]: [u64; 3]) -> usize {
-    let at = canvas.text(at, 0, &format!("{} in all: ", figure::count(all)), StyleScope::Dim);
-    let at = canvas.text(at, 0, &figure::count(fast), StyleScope::Strong);
+    let [all, fast, slow] = [all, fast, slow].map(figure::count);
+    let all = format!("{all} in all: ");
+    let needed = width(&all) + width(&fast) + width(&slow) + width(" fast,  slow");
+    let at = if at + needed <= canvas.width() { canvas.text(at, 0, &all, StyleScope::Dim) } else { at };
+    let at = canvas.text(at, 0, &fast, StyleScope::Strong);
     let at = canvas.text(at, 0, " fast, ", StyleScope::Fast);
-    let at = canvas.text(at, 0, &figure::count(slow), StyleScope::Strong);
+    let at = canvas.text(at, 0, &slow, StyleScope::Strong);
     canvas.text(at, 0, " slow", StyleScope::Slow)
 }
 
@@ -151,7 +153,7 @@ fn title(
     app: &App,
     row: &HistogramRow,
     here: bool,
-    selected: Option<std::ops::Range<usize>>,
+    selected: Option<Range<usize>>,
     grid: BinGrid,
 ) {
     let scope = if here { StyleScope::Strong } else { StyleScope::Text };
@@ -167,11 +169,7 @@ fn title(
         let bins = selected.unwrap_or(bin..(bin + grid.step).min(row.bins.len()));
         let sum = |counts: &[u32]| counts.get(bins.clone()).unwrap_or(&[]).iter().map(|n| u64::from(*n)).sum();
         at = canvas.text(at + 2, 0, &range_text(row, &bins), mark) + 2;
-        at = canvas.text(at, 0, &format!("{} in all: ", figure::count(sum(&row.all))), StyleScope::Dim);
-        at = canvas.text(at, 0, &figure::count(sum(&row.fast.members)), StyleScope::Strong);
-        at = canvas.text(at, 0, " fast, ", StyleScope::Fast);
-        at = canvas.text(at, 0, &figure::count(sum(&row.slow.members)), StyleScope::Strong);
-        at = canvas.text(at, 0, " slow", StyleScope::Slow);
+        at = counted(canvas, at, [sum(&row.all), sum(&row.fast.members), sum(&row.slow.members)]);
     }
     if row.separation >= 0.005 && row.metric != Metric::Duration {
         let text = format!("separates {}", figure::percent(row.separation, 0));

@@ -58,8 +58,12 @@ impl PaneView for HistogramsView {
         }
     }
 
+    /// A page leads from any row of the heat map to the histograms.
     fn shown(&self, app: &App) -> usize {
-        app.frame.histograms.shown
+        match app.histograms.is_on_heat(app.frame.heat) {
+            true => app.frame.heat.rows + 2,
+            false => app.frame.histograms.shown,
+        }
     }
 
     /// Through the rows of the heat map, from the longest duration down, then through the metrics.
@@ -155,8 +159,11 @@ impl PaneView for HistogramsView {
         Some(words::filter(&selection.filter(row, grid.step)?))
     }
 
+    /// A metric; the heat map is always there.
     fn place(&self, app: &App) -> Option<BookmarkPlace> {
-        app.histogram_row().map(|row| BookmarkPlace::Metric { metric: words::metric(&row.metric) })
+        app.histogram_row()
+            .filter(|_| !app.histograms.is_on_heat(app.frame.heat))
+            .map(|row| BookmarkPlace::Metric { metric: words::metric(&row.metric) })
     }
 }
 
