@@ -129,8 +129,9 @@ fn exported(schemas: &Schemas, report: &mut Report) {
     let groups = [&*comparison.slow.members, &*comparison.fast.members];
     let size = |names| HeatSize { times: 20, names, rows: 5 };
     let by_time = HeatMap::new(model, &axes(model)[0], groups, size(20)).unwrap();
-    let by_thread = HeatMap::new(model, axes(model).last().unwrap(), groups, size(2)).unwrap();
-    for map in [&by_time, &by_thread] {
+    let [by_thread, others] =
+        [20, 1].map(|names| HeatMap::new(model, axes(model).last().unwrap(), groups, size(names)).unwrap());
+    for map in [&by_time, &by_thread, &others] {
         let parts = DiffParts { heat_map: Some(map), ..DiffParts::default() };
         let document =
             serde_json::to_value(whyslow::parts::view::json::diff(model, &comparison, &parts, None)).unwrap();

@@ -55,7 +55,7 @@ pub struct HeatCell {
     pub fast: u32,
 }
 
-/// What a corner of a box stands for, whatever the size of the map.
+/// The values at a corner of a box, whatever the size of the map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeatCorner {
     column: HeatColumn,
@@ -178,7 +178,7 @@ impl HeatMap {
         (0..model.executions.len()).map(ExecutionId::at).filter(inside).collect()
     }
 
-    /// What a cell stands for.
+    /// The values of a cell.
     pub fn corner(&self, column: usize, row: usize) -> Option<HeatCorner> {
         let (from, to) = (*self.row_borders.get(row)?, *self.row_borders.get(row + 1)?);
         Some(HeatCorner { column: self.columns.get(column)?.clone(), durations: ValueRange { from, to } })

@@ -229,8 +229,9 @@ const BOTH_FROM: usize = 13;
 const LEAST_BLOCK: usize = 4;
 /// Lines of a metric, at most.
 const MOST_BLOCK: usize = 12;
-/// Lines of cells of the heat map where there are enough.
-const MOST_HEAT_ROWS: usize = 20;
+/// Lines of cells of the heat map: a part of the screen's, so that they stay when the header becomes longer.
+const HEAT_PART: usize = 5;
+const HEAT_ROWS: std::ops::RangeInclusive<usize> = 4..=16;
 /// Columns of the screen for each column of histograms.
 const BLOCK_COLUMNS: usize = 60;
 
@@ -241,6 +242,8 @@ pub struct HistogramCells {
     pub top: usize,
     /// Lines of one metric: a title, bars of the slow group, the axis, bars of the fast group.
     pub block: usize,
+    /// So many metrics of a column, from its top, have one line more.
+    pub taller: usize,
     /// Metrics one below the other.
     pub down: usize,
     /// Such columns of metrics side by side.
@@ -269,13 +272,17 @@ pub enum HeatInPane {
 }
 
 impl HistogramCells {
-    /// The cells inside a pane of this size, with this many metrics to show, below those of the heat map.
-    pub fn new(area: Rect, metrics: usize, heat: HeatInPane) -> (HeatCells, HistogramCells) {
+    /// The cells inside a pane of this size, on a screen of so many lines, with this many metrics to show, below those
+    /// of the heat map.
+    pub fn new(area: Rect, screen: u16, metrics: usize, heat: HeatInPane) -> (HeatCells, HistogramCells) {
         let (width, height) = (usize::from(area.width), usize::from(area.height));
         let both = height >= BOTH_FROM;
         let heat_lines = match heat {
             HeatInPane::None => 0,
-            _ if both => (height / 4).max(4) + 2,
+            _ if both => {
+                let rows = usize::from(screen) / HEAT_PART;
+                (rows.clamp(*HEAT_ROWS.start(), *HEAT_ROWS.end()) + 2).min(height / 2)
+            }
             HeatInPane::Front => height,
             HeatInPane::Behind => 0,
         };
@@ -286,14 +293,11 @@ impl HistogramCells {
         let lines = foot.unwrap_or(height) - heat_lines;
         let across = (width / BLOCK_COLUMNS).clamp(1, metrics.max(1));
         let needed = metrics.div_ceil(across).max(1);
-        let block = (lines / needed).clamp(LEAST_BLOCK, MOST_BLOCK);
-        let down = (lines / block).clamp(1, needed);
-        // Lines that the histograms leave make the heat map higher.
-        let left = lines.saturating_sub(down * block);
-        let heat_lines = match heat_lines {
-            0 => 0,
-            lines => (lines + left).min(MOST_HEAT_ROWS + 2).max(lines),
-        };
+        let least = (lines / needed).clamp(LEAST_BLOCK, MOST_BLOCK);
+        let down = (lines / least).clamp(1, needed);
+        // Lines that are left make the first ones higher.
+        let block = (lines / down).clamp(least.min(LEAST_BLOCK), MOST_BLOCK);
+        let taller = if block < MOST_BLOCK { lines.saturating_sub(down * block).min(down) } else { 0 };
         let width_of_one = width / across;
         let gutter = match width_of_one {
             0..20 => 0,
@@ -303,6 +307,7 @@ impl HistogramCells {
         let cells = HistogramCells {
             top: heat_lines,
             block,
+            taller,
             down,
             across,
             shown: down * across,
@@ -312,6 +317,14 @@ impl HistogramCells {
             foot,
         };
         (HeatCells::new(width, heat_lines), cells)
+    }
+}
+
+impl HistogramCells {
+    /// The first line of a metric, by its place from the top of its column, and its lines.
+    pub fn lines_of(self, down: usize) -> (usize, usize) {
+        let first = self.top + down * self.block + down.min(self.taller);
+        (first, self.block + usize::from(down < self.taller))
     }
 }
 
@@ -341,4 +354,44 @@ pub fn first_shown(offset: usize, at: usize, shown: usize, count: usize) -> usiz
     let shown = shown.max(1);
     let offset = offset.min(at).max((at + 1).saturating_sub(shown));
     offset.min(count.saturating_sub(shown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histograms_end_above_the_last_line_and_below_the_heat_map() {
+        for (width, metrics) in [(1, 0), (19, 3), (40, 1), (80, 9), (130, 14), (300, 30)] {
+            for height in 6..120 {
+                for heat in [HeatInPane::None, HeatInPane::Front, HeatInPane::Behind] {
+                    let area = Rect::new(0, 0, width, height);
+                    let (map, cells) = HistogramCells::new(area, height + 9, metrics, heat);
+                    let place = format!("{width}x{height}, {metrics} metrics, {heat:?}");
+                    let height = usize::from(height);
+                    if cells.shown == 0 {
+                        assert!(heat == HeatInPane::Front && map.lines() == height, "{place}");
+                        continue;
+                    }
+                    assert_eq!((cells.top, cells.foot), (map.lines(), Some(height - 1)), "{place}");
+                    let lines: Vec<(usize, usize)> = (0..cells.down).map(|down| cells.lines_of(down)).collect();
+                    assert!(lines.windows(2).all(|pair| pair[0].0 + pair[0].1 == pair[1].0), "{place}: {lines:?}");
+                    let (first, count) = lines[lines.len() - 1];
+                    assert!(first + count < height, "{place}: {lines:?}");
+                    assert!(cells.across * cells.width <= usize::from(width), "{place}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_heat_map_keeps_its_rows_when_the_header_becomes_longer() {
+        for screen in [24_u16, 40, 60] {
+            let rows = |header| {
+                let area = Rect::new(0, 0, 80, screen - header);
+                HistogramCells::new(area, screen, 14, HeatInPane::Front).0.rows
+            };
+            assert!((5..10).all(|header| rows(header) == rows(5)), "{screen} lines");
+        }
+    }
 }

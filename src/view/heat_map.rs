@@ -164,7 +164,7 @@ pub fn text(map: &HeatMap, page: Page, out: &mut String) {
     let mut below = " ".repeat(GUTTER);
     for (column, label) in column_labels(map, repeat) {
         let free = (GUTTER + column).checked_sub(below.chars().count());
-        let label = if map.across.unit() == Unit::Name { cut(&label, repeat.saturating_sub(1)).into() } else { label };
+        let label = if map.across.unit() == Unit::Name { cut(&label, repeat.saturating_sub(1)) } else { label };
         if let Some(free) = free {
             below.push_str(&" ".repeat(free));
             below.push_str(&clean::line(&label));

@@ -97,8 +97,11 @@ fn a_metrics_own_filter_shows_which_bars_are_members() {
         // Without colours, too: members are full, executions of the other group shaded.
         let lines = session.lines();
         let block = usize::from(session.app.frame.inside(session.app.pane).y) + session.app.frame.histograms.top;
-        let [slow, fast] = [1, 3].map(|line| lines[block + line].chars().skip(11).collect::<String>());
-        assert!(lines[block + 1].starts_with("slow ") && lines[block + 3].starts_with("fast "), "{}", lines.join("\n"));
+        // The title, then the slow group's bars; the last line has the fast group's.
+        let last = block + session.app.frame.histograms.lines_of(0).1 - 1;
+        assert!(lines[block + 1].starts_with("slow ") && lines[last].starts_with("fast "), "{}", lines.join("\n"));
+        let [slow, fast] = [&lines[block + 1..last - 1], &lines[last..=last]]
+            .map(|half| half.iter().flat_map(|line| line.chars().skip(11)).collect::<String>());
         assert!(fast.contains('█') && fast.contains('░') && slow.contains('░'), "{slow}\n{fast}");
         assert_ne!(fast.replace(' ', ""), slow.replace(' ', ""));
         let model = session.app.model.clone().unwrap();

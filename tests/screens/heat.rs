@@ -252,7 +252,7 @@ fn cells_equal_the_diff() {
             assert!(counts.iter().all(|(key, count)| twin[key][row][column] == *count), "{column} {row}");
         }
     }
-    let printed = text::diff(&model, &comparison, &parts, Page { width: 120, glyphs: Glyphs::Unicode });
+    let printed = text::diff(&model, &comparison, &parts, Page { width: 200, glyphs: Glyphs::Unicode });
     let sums = "start × duration: slow 24 ▪■█, fast 676 ░▒▓, both ▚, neither ·, of 700 executions";
     assert!(printed.contains(sums), "{printed}");
     // Each line of the drawing is a line of the screen.

@@ -68,7 +68,7 @@ const SCREENS: [Screen; 40] = [
     screen("heat-type", "1 a", "1 Histograms"),
     screen("heat-executions", "1 E Down Down", "Executions, the slowest first"),
     screen("heat-details", "1 i", "Details"),
-    screen("filter", "1 PgDn Down Down End < < < < < < < < < < s Enter Shift-Left", "1 Histograms"),
+    screen("filter", "1 PgDn End < < < < < < < < < < s Enter Shift-Left", "1 Histograms"),
     screen("filters", "1 PgDn Down Right Right Right > > > s", "slow> "),
     screen("completion", "s t y p e Tab a Tab Space d u r Tab > 5 Tab", "slow> type=append duration>5ms"),
     screen("refused", "s t y p e = a p p e n d Space d u r a t i o n > 5 Enter", "`5` has no unit"),

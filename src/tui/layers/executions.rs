@@ -1,7 +1,8 @@
 //! The list of executions: the slowest first, narrowed by typing; one of them as a timeline, or two side by side.
 //!
-//! Beside the heat map both follow each other: the cell of the execution under the cursor has the cursor of the map, and
-//! a cell that is clicked, or the nearest column with executions, puts the cursor of the list on one of its executions.
+//! Beside the heat map both follow each other: the cell of the execution under the cursor has the cursor of the map,
+//! and a cell that is clicked, or the nearest column with executions, puts the cursor of the list on one of its
+//! executions.
 
 use super::menu::{Choice, Menu, MenuItem};
 use super::prompt::{Prompt, PromptPurpose};
@@ -60,8 +61,8 @@ impl Choice for ExecutionNumber {
     }
 }
 
-/// Show the list: those of the box or the range that is selected, where one is, else all, with the cursor on the slowest
-/// of the cell of the heat map that has the cursor.
+/// Show the list: those of the box or the range that is selected, where one is, else all, with the cursor on the
+/// slowest of the cell of the heat map that has the cursor.
 pub fn open(app: &mut App) {
     if app.pane != Pane::Histograms || !app.histograms.is_on_heat(app.frame.heat) {
         let selected = groups::selected(app);

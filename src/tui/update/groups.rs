@@ -186,11 +186,9 @@ fn selection(app: &App) -> Option<&BinSelection> {
 
 /// True where something is selected at the cursor: a box on the heat map, or a range on the metric.
 pub fn has_selection(app: &App) -> bool {
-    app.pane == Pane::Histograms
-        && match app.histograms.is_on_heat(app.frame.heat) {
-            true => app.histograms.heat.boxed().is_some(),
-            false => selection(app).is_some(),
-        }
+    let has_box = app.histograms.heat.boxed().is_some();
+    let is_on_heat = app.histograms.is_on_heat(app.frame.heat);
+    app.pane == Pane::Histograms && if is_on_heat { has_box } else { selection(app).is_some() }
 }
 
 /// The filter of a selection on the metric under the cursor; none if it covers all values, or several names.
@@ -229,18 +227,18 @@ pub fn swapped(request: ComparisonRequest) -> ComparisonRequest {
     ComparisonRequest { slow: all(fast), fast: all(slow), within, by_trace: false, per }
 }
 
-/// Clear what is selected at the cursor; where it is a group's filter already, or nothing is, the filters on the metric.
+/// Clear what is selected at the cursor; where it is a group's filter already, or nothing is, the filters on the
+/// metric.
 pub fn clear(app: &mut App) {
     let on_heat = app.histograms.is_on_heat(app.frame.heat);
-    let metrics = match on_heat {
-        true => app.histograms.heat.map().map(|map| vec![map.across.clone(), Metric::Duration]),
-        false => app.histogram_row().map(|row| vec![row.metric.clone()]),
-    };
-    let Some(metrics) = metrics else { return };
+    let of_map = || app.histograms.heat.map().map(|map| vec![map.across.clone(), Metric::Duration]);
+    let of_row = || app.histogram_row().map(|row| vec![row.metric.clone()]);
+    let Some(metrics) = (if on_heat { of_map() } else { of_row() }) else { return };
     app.histograms.heat.stretches = false;
-    let attached = match on_heat {
-        true => app.histograms.heat.selection.take().map(|selection| selection.attached),
-        false => app.histograms.selection.take_if(|s| metrics.contains(&s.metric)).map(|selection| selection.attached),
+    let attached = if on_heat {
+        app.histograms.heat.selection.take().map(|selection| selection.attached)
+    } else {
+        app.histograms.selection.take_if(|s| metrics.contains(&s.metric)).map(|selection| selection.attached)
     };
     if attached == Some(None) {
         return;

@@ -1,8 +1,9 @@
 //! One histogram, mirrored: bars of the slow group above the axis, bars of the fast group below it.
 //!
 //! Both have the same bins; each has its own scale of counts, as the groups differ in size by orders of magnitude, and
-//! its greatest count beside it. Bars that hang have half and whole lines, as there are no characters for eighths. Where
-//! the group's own filter keeps executions out, the line at the axis is shaded: to scale they would flatten the bars.
+//! its greatest count beside it. Bars that hang have half and whole lines, as there are no characters for eighths.
+//! Where the group's own filter keeps executions out, the line at the axis is shaded: to scale they would flatten the
+//! bars.
 
 use super::axis::{self, AxisLabel};
 use crate::base::figure;

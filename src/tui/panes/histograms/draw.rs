@@ -29,8 +29,8 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let rows = counts.rows.iter().enumerate().skip(app.histograms.offset).take(cells.shown);
     for (place, (at, row)) in rows.enumerate() {
         let (across, down) = (place / cells.down.max(1), place % cells.down.max(1));
-        let y = cells.top + down * cells.block;
-        let height = cells.block.min(canvas.height().saturating_sub(y));
+        let (y, lines) = cells.lines_of(down);
+        let height = lines.min(canvas.height().saturating_sub(y));
         let area = Rect {
             x: canvas.area.x + (across * cells.width) as u16,
             y: canvas.area.y + y as u16,
@@ -169,7 +169,12 @@ fn title(
         let bins = selected.unwrap_or(bin..(bin + grid.step).min(row.bins.len()));
         let sum = |counts: &[u32]| counts.get(bins.clone()).unwrap_or(&[]).iter().map(|n| u64::from(*n)).sum();
         at = canvas.text(at + 2, 0, &range_text(row, &bins), mark) + 2;
-        at = counted(canvas, at, [sum(&row.all), sum(&row.fast.members), sum(&row.slow.members)]);
+        let has_fast = app.comparison.as_ref().is_none_or(|comparison| !comparison.fast.members.is_empty());
+        at = if has_fast {
+            counted(canvas, at, [sum(&row.all), sum(&row.fast.members), sum(&row.slow.members)])
+        } else {
+            canvas.text(at, 0, &format!("{} in all", figure::count(sum(&row.all))), StyleScope::Dim)
+        };
     }
     if row.separation >= 0.005 && row.metric != Metric::Duration {
         let text = format!("separates {}", figure::percent(row.separation, 0));

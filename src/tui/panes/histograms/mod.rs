@@ -1,10 +1,10 @@
 //! The histogram pane: the heat map, and below it one block per metric, the slow group above the axis, the fast one
 //! below it.
 //!
-//! Both halves of a histogram have the same bins, so that they can be compared by eye; each has its own scale of counts,
-//! written beside it, because the groups differ in size by orders of magnitude. Full bars are the members of the group;
-//! shaded ones pass its filters on the other metrics alone. The cursor is on the heat map or on a histogram; panes that
-//! are too low for both show the one that has it.
+//! Both halves of a histogram have the same bins, so that they can be compared by eye; each has its own scale of
+//! counts, written beside it, because the groups differ in size by orders of magnitude. Full bars are the members of
+//! the group; shaded cells at the axis have executions that pass its filters on the other metrics alone. The cursor is
+//! on the heat map or on a histogram; panes that are too low for both show the one that has it.
 
 mod draw;
 pub mod state;
@@ -42,7 +42,7 @@ impl PaneView for HistogramsView {
             Some(_) => HeatInPane::Front,
         };
         let area = frame.inside(Pane::Histograms);
-        (frame.heat, frame.histograms) = HistogramCells::new(area, metrics(app), heat);
+        (frame.heat, frame.histograms) = HistogramCells::new(area, app.size.1, metrics(app), heat);
     }
 
     fn settle(&self, app: &mut App) {
@@ -60,10 +60,7 @@ impl PaneView for HistogramsView {
 
     /// A page leads from any row of the heat map to the histograms.
     fn shown(&self, app: &App) -> usize {
-        match app.histograms.is_on_heat(app.frame.heat) {
-            true => app.frame.heat.rows + 2,
-            false => app.frame.histograms.shown,
-        }
+        if app.histograms.is_on_heat(app.frame.heat) { app.frame.heat.rows + 2 } else { app.frame.histograms.shown }
     }
 
     /// Through the rows of the heat map, from the longest duration down, then through the metrics.
@@ -111,9 +108,12 @@ impl PaneView for HistogramsView {
             heat::click(app, place);
             return false;
         }
-        let place = at.line.checked_sub(cells.top).map(|line| line / cells.block.max(1));
         let across = at.column / cells.width.max(1);
-        let Some(down) = place.filter(|down| *down < cells.down && across < cells.across) else { return false };
+        let has_line = |down: &usize| {
+            let (first, lines) = cells.lines_of(*down);
+            (first..first + lines).contains(&at.line)
+        };
+        let Some(down) = (0..cells.down).find(has_line).filter(|_| across < cells.across) else { return false };
         let row = app.histograms.offset + across * cells.down + down;
         if row >= metrics(app) {
             return false;
