@@ -34,7 +34,8 @@ impl Question for ExportOptions {
     fn prepare(&self) -> anyhow::Result<()> {
         if !cfg!(feature = "parquet") {
             anyhow::bail!(
-                "this whyslow was built without Parquet: build it with `cargo build --features parquet`, or take a release"
+                "this whyslow was built without Parquet: build it with `cargo build --features parquet`, or take a \
+                 release"
             );
         }
         let made = std::fs::create_dir_all(&self.output);
