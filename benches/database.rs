@@ -34,7 +34,9 @@ fn main() {
     for n in [200_000, 1_000_000] {
         let model = random_model::model(n, 1);
         let mut writer = Writer::new(Facts::default(), Default::default());
-        let write = median(1, || writer.add(model.clone(), &Ctx::new(1)).ok());
+        let write = median(1, || {
+            writer.add(model.clone(), &Ctx::new(1)).ok();
+        });
         let saved = Output::open(&path).map(|output| writer.save(output));
         let Ok(Ok(length)) = saved else { return };
         let Ok(bytes) = std::fs::read(&path) else { return };

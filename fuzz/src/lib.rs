@@ -257,8 +257,8 @@ pub fn ask_database(bytes: &[u8]) {
     let path = folder().expect("a folder").join("database");
     fs::write(&path, saved::put_right(bytes)).expect("the database");
     let Ok(database) = Database::open(&path) else { return };
-    for task in 0..database.contents.tasks().len().min(4) {
-        let _ = database.durations(task);
+    for (task, name) in database.contents.tasks().iter().enumerate().take(4) {
+        let _ = database.durations(name, |_| true);
         let _ = database.model(task, &Ctx::new(1));
     }
 }

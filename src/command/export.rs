@@ -4,7 +4,7 @@ use super::console::Console;
 use super::{Outcome, Question};
 use crate::confinement::Files;
 use crate::options::InputOptions;
-use crate::session::{Session, UsageError};
+use crate::session::Session;
 use anyhow::Context;
 use clap::Args;
 use std::path::PathBuf;
@@ -31,15 +31,13 @@ impl Question for ExportOptions {
         false
     }
 
-    fn check(&self) -> Result<(), UsageError> {
-        if !cfg!(feature = "parquet") {
-            let why = "this whyslow was built without Parquet: build it with `--features parquet`, or take a release";
-            return Err(UsageError(format!("export: {why}")));
-        }
-        Ok(())
-    }
-
     fn prepare(&self) -> anyhow::Result<()> {
+        if !cfg!(feature = "parquet") {
+            anyhow::bail!(
+                "this whyslow was built without Parquet: build it with `cargo build --features parquet`, or take a \
+                 release"
+            );
+        }
         let made = std::fs::create_dir_all(&self.output);
         made.with_context(|| format!("{}: the folder cannot be made", self.output.display()))
     }

@@ -217,7 +217,7 @@ fn quality<'a>(all: impl Iterator<Item = &'a HostQuality>) -> Vec<HostQuality> {
 }
 
 /// Traces in canonical order.
-fn sort_traces(traces: &mut Vec<TraceInfo>) {
+fn sort_traces(traces: &mut [TraceInfo]) {
     traces.sort_by_cached_key(|TraceInfo { label, level, span, recorded }| {
         (label.clone(), span.start, span.end, *level, packed::bytes_of(recorded))
     });

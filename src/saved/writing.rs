@@ -217,7 +217,6 @@ mod tests {
     use super::*;
     use crate::saved::container::{CHECKSUM, ENTRY, SavedFile};
     use crate::saved::deflate::MOST_RATIO;
-    use std::path::Path;
 
     const ONE: SectionName = SectionName::new("one");
     const TWO: SectionName = SectionName::new("one").of(2);

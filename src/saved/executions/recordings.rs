@@ -110,11 +110,13 @@ impl Contents {
     }
 
     /// The facts of all recordings.
+    #[cfg(not(program))]
     pub fn facts(&self) -> Facts {
         facts(&self.recordings)
     }
 
     /// The notices of all recordings.
+    #[cfg(not(program))]
     pub fn notices(&self) -> Notices {
         notices(&self.recordings)
     }
