@@ -10,7 +10,7 @@ use crate::model::metric::Metric;
 use crate::tui::app::App;
 use crate::tui::groups::BoxSelection;
 use crate::tui::pane::Pane;
-use crate::tui::panes::histograms::state::CountedMap;
+use crate::tui::panes::histograms::state::{CountedMap, has_heat};
 use crate::view::words;
 use std::cmp::Reverse;
 
@@ -149,6 +149,9 @@ pub fn drag_to(app: &mut App, place: Option<(usize, usize)>) {
 /// The columns are of the next property: the time, then each that is a name.
 pub(super) fn next_axis(app: &mut App) {
     let Some(model) = app.model.clone() else { return app.say("nothing to show yet") };
+    if !has_heat(&model) {
+        return app.say("no heat map: samples have no durations, and a single execution is no picture");
+    }
     let all = axes(&model);
     let now = app.histograms.heat.across(&model);
     let at = all.iter().position(|metric| *metric == now).map_or(0, |at| (at + 1) % all.len());
