@@ -1,6 +1,6 @@
 //! Databases merged: seconds and memory. The references, in the same run, are reading all of them twice: as executions
-//! in memory, and their bytes with a checksum. The goals are the time of the first and 512 MiB. `WHYSLOW_DATABASES=1000`
-//! merges as many (100), `WHYSLOW_EXECUTIONS=2000` with so many executions each (100,000).
+//! in memory, and their bytes with a checksum. The goals are the time of the first and 512 MiB.
+//! `WHYSLOW_DATABASES=1000` merges as many (100), `WHYSLOW_EXECUTIONS=2000` with so many executions each (100,000).
 
 use std::hint::black_box;
 use std::process::Command;
