@@ -169,13 +169,16 @@ fn what_is_no_tracefs_is_refused_in_one_line() {
 #[test]
 fn a_folder_with_a_recording_in_two_files_is_one_recording() {
     let pair = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders/pair");
-    let whole = printed(&["explain"], &pair);
+    // The program that was recorded lies beside the recordings of its other problems.
+    let symbols = ["--symbols", concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/recorders/planted")];
+    let explain = [&["explain"], &symbols[..]].concat();
+    let whole = printed(&explain, &pair);
     assert!(whole.contains("Waiting in take_lock for indexer"), "{whole}");
     assert!(whole.contains("[futex]"), "{whole}");
-    let by_perf = printed(&["explain"], &pair.join("perf.data"));
+    let by_perf = printed(&explain, &pair.join("perf.data"));
     assert!(!by_perf.contains("[futex]"), "perf alone has recorded no system call: {by_perf}");
     let words = [pair.join("perf.data"), pair.join("trace.dat")].map(|path| path.to_str().unwrap().to_owned());
-    let named = ask::output(&["explain", &words[0], &words[1]]);
+    let named = ask::output(&[&explain[..], &[&words[0], &words[1]]].concat());
     assert_eq!(String::from_utf8(named.stdout).unwrap(), whole, "both files by name are the folder");
     let info = printed(&["info"], &pair);
     assert_eq!(info.matches("its recording cost 6738 events").count(), 1, "{info}");
