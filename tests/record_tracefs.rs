@@ -169,7 +169,7 @@ fn what_is_no_tracefs_is_refused_in_one_line() {
 #[test]
 fn a_folder_with_a_recording_in_two_files_is_one_recording() {
     let pair = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders/pair");
-    // The program that was recorded lies beside the recordings of its other problems.
+    // The program that was recorded is beside the recordings of its other problems.
     let symbols = ["--symbols", concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/recorders/planted")];
     let explain = [&["explain"], &symbols[..]].concat();
     let whole = printed(&explain, &pair);

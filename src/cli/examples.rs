@@ -26,7 +26,7 @@ const EXAMPLES: [Examples; 14] = [
   whyslow diff TRACE --json                 all figures of the interface
   whyslow diff TRACE --executions 598,17    two executions as timelines, moment by moment
   whyslow diff TRACE --function '[futex]'   what one function or call costs, its callers and callees
-  whyslow diff TRACE --focus read_file      trees of this function alone, with what it calls
+  whyslow diff TRACE --focus '[futex]'      trees of this function or call alone, with what it calls
   whyslow diff TRACE --callees-first        the tree inverted: where the time was spent
   whyslow diff TRACE --heat-map start       when executions of each duration began, in both groups",
     },
