@@ -59,9 +59,9 @@ fn keys_sizes_and_quit() {
     shell.send("1");
     shell.wait("duration");
     shell.send("?");
-    shell.wait("Everywhere");
+    shell.wait("── Help");
     shell.send("\x1b");
-    shell.until("help closed", |d| !d.contents().contains("Everywhere"));
+    shell.until("help closed", |d| !d.contents().contains("── Help"));
     // A paste is text and no keys: nothing quits.
     shell.send("\x1b[200~q\x1b[201~");
     shell.send("2/");
@@ -104,9 +104,9 @@ fn background_query_chooses_the_theme_and_loses_no_key() {
         shell.until("query", |d| *d.queries.lock().unwrap() == 1);
         // The first key changes nothing, the second opens the help: it is taken although the answer precedes it.
         shell.send(&format!("2{answer}?"));
-        shell.wait("Everywhere");
+        shell.wait("── Help");
         shell.send("\x1b");
-        shell.until("help closed", |d| !d.contents().contains("Everywhere"));
+        shell.until("help closed", |d| !d.contents().contains("── Help"));
         shell.wait("expensive_flush");
         // A screen is written colour by colour.
         shell.wait("┄");
@@ -178,9 +178,9 @@ fn stop_and_fg_restore_and_retake_the_terminal() {
         shell.send("fg\r");
         shell.until("the interface", |d| d.is_alternate() && d.contents().contains("expensive_flush"));
         shell.send("?");
-        shell.wait("Everywhere");
+        shell.wait("── Help");
         shell.send("?");
-        shell.until("help closed", |d| !d.contents().contains("Everywhere"));
+        shell.until("help closed", |d| !d.contents().contains("── Help"));
     }
     shell.send("q");
     is_back(&mut shell);
@@ -229,9 +229,9 @@ fn no_sequence_swallows_the_keys_after_it() {
         // Longer than the program waits for the rest of any sequence.
         std::thread::sleep(Duration::from_millis(2000));
         shell.send("?");
-        shell.wait("Everywhere");
+        shell.wait("── Help");
         shell.send("\x1b");
-        shell.until("help closed", |d| !d.contents().contains("Everywhere"));
+        shell.until("help closed", |d| !d.contents().contains("── Help"));
     }
     shell.send("\x1b[?");
     shell.send("\x03");
