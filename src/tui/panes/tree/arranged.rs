@@ -25,6 +25,9 @@ pub fn toggle_direction(app: &mut App) {
 
 /// Show the kernel's functions below system calls and page faults, or hide them again.
 pub fn toggle_kernel(app: &mut App) {
+    if app.shown_tree().is_none() {
+        return app.say("nothing to show yet");
+    }
     let kernel = match app.tree.arrangement.kernel {
         KernelFrames::Hidden if app.arranged_tree().is_none_or(|tree| !tree.hides_kernel) => {
             return app.say("the recording has no kernel functions below a system call or page fault");
@@ -118,7 +121,7 @@ pub fn on_arranged(app: &mut App, arrangement: Arrangement, result: Result<Arran
         let place = TreePlace::now(app);
         app.tree.arrangement = arrangement;
         app.tree.callers_first = trees.callers_first;
-        go_to(app, &place, TreeDirection::CallersFirst);
+        show_place(app, &place, TreeDirection::CallersFirst);
         search_again(app);
     }
     let was_inverted = inverted.is_some();
@@ -154,7 +157,7 @@ pub fn transforms(app: &App) -> Vec<String> {
         match transform.kind {
             TransformKind::Focus => format!("only {name}"),
             TransformKind::Drop => format!("without {name}"),
-            TransformKind::Collapse => format!("{name} as one"),
+            TransformKind::Collapse => format!("{name} collapsed"),
         }
     };
     app.tree.arrangement.transforms.iter().map(word).collect()
@@ -183,7 +186,7 @@ impl TreePlace {
 }
 
 /// Make the rows of the tree that is shown, at a place of another one: its node, or the nearest one above it.
-fn go_to(app: &mut App, place: &TreePlace, direction: TreeDirection) {
+fn show_place(app: &mut App, place: &TreePlace, direction: TreeDirection) {
     let Some((model, comparison)) = app.shown_tree() else { return };
     let tree = &comparison.tree;
     let order = app.tree.rows.order();
@@ -216,7 +219,7 @@ pub fn show(app: &mut App, tree: Arc<ArrangedTree>, place: Option<TreePlace>) {
     if place.is_none() {
         app.tree.cursor = Cursor::Row(0);
     }
-    go_to(app, &place.unwrap_or_default(), TreeDirection::CalleesFirst);
+    show_place(app, &place.unwrap_or_default(), TreeDirection::CalleesFirst);
     search_again(app);
 }
 

@@ -6,6 +6,7 @@
 
 use super::arranged;
 use super::causes::{self, WIDE, affected_head};
+use super::figures::part_of;
 use super::icicle;
 use super::state::Cursor;
 use crate::base::figure;
@@ -90,11 +91,6 @@ fn details(canvas: &mut Canvas<'_>, lines: &[StyledLine]) {
     for (line, text) in lines.iter().enumerate() {
         canvas.pieces(1, y + 1 + line, canvas.width(), text);
     }
-}
-
-/// `part / whole`, 0 of nothing.
-fn part_of(part: f64, whole: f64) -> f64 {
-    if whole == 0.0 { 0.0 } else { part / whole }
 }
 
 /// True if the row of a node shows time of the marked cause: its own, or that of nodes folded below it.

@@ -6,9 +6,9 @@
 //! (ALGORITHMS.md 7.3). What is narrower than a column has no box, and nothing below it has: the cost is that of the
 //! boxes on the screen and of their siblings.
 
+use super::figures::{figures, part_of};
 use super::state::{Cursor, Icicle};
-use crate::base::figure;
-use crate::compare::{Comparison, DiffNode, DiffTree, share_of_group};
+use crate::compare::{Comparison, DiffTree};
 use crate::model::Model;
 use crate::tui::app::App;
 use crate::tui::canvas::Canvas;
@@ -128,8 +128,8 @@ fn put(app: &mut App, tree: &DiffTree, node: u32) {
     }
 }
 
-/// Put the cursor on a node.
-pub fn go_to(app: &mut App, node: u32) {
+/// Put the cursor of the icicle, where there is one, on a node.
+pub fn put_on(app: &mut App, node: u32) {
     if let Some((_, comparison)) = app.shown_tree() {
         put(app, &comparison.tree, node);
     }
@@ -170,7 +170,8 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App, (top, lines): (usize, usize)) {
         draw_box(canvas, app, (&model, &comparison), shown, top + line, is_here);
     }
     if let (Some(node), true) = (here.and_then(|at| tree.nodes.get(at as usize)), levels > 0) {
-        canvas.text(1, top + lines - 1, &caption(app, &model, node), StyleScope::Text);
+        let caption = format!("{}: {}", words::frame(&model, node.context), figures(app, node));
+        canvas.text(1, top + lines - 1, &caption, StyleScope::Text);
     }
 }
 
@@ -183,8 +184,7 @@ fn draw_box(
     is_here: bool,
 ) {
     let Some(node) = comparison.tree.nodes.get(shown.node as usize) else { return };
-    let share = if comparison.extra_ns == 0 { 0.0 } else { node.delta_ns / comparison.extra_ns as f64 };
-    let scope = Theme::of_difference(node.deviations, share);
+    let scope = Theme::of_difference(node.deviations, part_of(node.delta_ns, comparison.extra_ns as f64));
     let (x, inner) = (shown.x + 1, shown.columns.saturating_sub(1));
     let is_marked = app.tree.marked.nodes.binary_search(&shown.node).is_ok();
     canvas.text(x, y, if is_marked { "●" } else { "│" }, if is_marked { StyleScope::Slow3 } else { StyleScope::Rule });
@@ -202,23 +202,10 @@ fn draw_box(
     }
 }
 
-/// What is under the cursor, with its figures.
-fn caption(app: &App, model: &Model, node: &DiffNode) -> String {
-    let slow = app.comparison.as_ref().map_or(0, |comparison| comparison.slow.members.len());
-    format!(
-        "{}: {} (slow {}, fast {}, {} standard deviations, in {} of the slow executions)",
-        words::frame(model, node.context),
-        figure::extra(node.delta_ns),
-        figure::time(node.slow_mean_ns),
-        figure::time(node.fast_mean_ns),
-        figure::deviations(node.deviations),
-        share_of_group(node.slow_affected, slow)
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::DiffNode;
     use crate::model::context::ContextId;
 
     fn node(parent: Option<u32>, slow_mean_ns: f64) -> DiffNode {

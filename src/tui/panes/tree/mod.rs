@@ -3,13 +3,13 @@
 pub mod arranged;
 mod causes;
 mod draw;
+mod figures;
 pub mod icicle;
 mod shown;
 pub mod state;
 
 use super::pane_view::{PaneCell, PaneView};
-use crate::base::figure;
-use crate::compare::{Comparison, share_of_group};
+use crate::compare::Comparison;
 use crate::model::Model;
 use crate::model::context::ContextId;
 use crate::tui::app::App;
@@ -170,18 +170,10 @@ impl PaneView for TreeView {
             return app.causes().get(at).map(|cause| cause.sentence.clone());
         }
         let (_, node) = app.node()?;
-        let slow = app.comparison.as_ref()?.slow.members.len();
         let (model, _) = app.shown_tree()?;
         let between = if app.tree.inverted.is_some() { " < " } else { " > " };
         let path = path_text(&model, node.context).join(between);
-        Some(format!(
-            "{path}: {} (slow {}, fast {}, {} standard deviations, in {} of the slow executions)",
-            figure::extra(node.delta_ns),
-            figure::time(node.slow_mean_ns),
-            figure::time(node.fast_mean_ns),
-            figure::deviations(node.deviations),
-            share_of_group(node.slow_affected, slow)
-        ))
+        Some(format!("{path}: {}", figures::figures(app, node)))
     }
 
     fn place(&self, app: &App) -> Option<BookmarkPlace> {
@@ -317,7 +309,7 @@ pub fn go_to(app: &mut App, context: ContextId) {
 fn put_on(app: &mut App, node: u32, model: &Model, comparison: &Comparison) {
     let row = app.tree.rows.reveal(node, model, &comparison.tree);
     app.tree.cursor = Cursor::Row(row);
-    icicle::go_to(app, node);
+    icicle::put_on(app, node);
     app.pane = Pane::Tree;
 }
 
