@@ -61,9 +61,12 @@ fn number_of_thread(model: &Model, parts: usize) -> impl Fn(usize) -> usize + '_
     move |i| model.executions.who.at(i).index() % parts
 }
 
-fn number_by_time(model: &Model, parts: usize) -> impl Fn(usize) -> usize {
+/// Executions that begin together are in one part, as no cut by time divides them. (Two parts that each have an
+/// execution of one thread and one span would be the same recording, built twice.)
+fn number_by_time(model: &Model, parts: usize) -> impl Fn(usize) -> usize + '_ {
     let all = model.executions.len().max(1);
-    move |i| i * parts / all
+    let start = |i: usize| model.executions.start.at(i);
+    move |i| (0..=i).rev().take_while(|at| start(*at) == start(i)).last().unwrap_or(i) * parts / all
 }
 
 /// What commands print of a database.
