@@ -12,7 +12,7 @@ use crate::event::task::Asked;
 use crate::input::Argument;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
-use crate::saved::SavedKind;
+use crate::saved::{FilesBelow, SavedKind};
 use crate::tui::key_map::KeySetting;
 use crate::view::report::Invocation;
 use clap::builder::{NonEmptyStringValueParser, OsStringValueParser, TypedValueParser};
@@ -195,9 +195,10 @@ impl GroupOptions {
 /// where it is neither, or where no file matches.
 fn matching(argument: Argument) -> Vec<Argument> {
     if argument.is_plain_folder() {
-        let databases = SavedKind::Executions.below(&argument.path);
-        if !databases.is_empty() {
-            return databases.into_iter().map(|path| Argument { path, ..argument.clone() }).collect();
+        let FilesBelow { found, mut unsearched } = SavedKind::Executions.below(&argument.path);
+        if !found.is_empty() {
+            let database = |path| Argument { path, unopened: std::mem::take(&mut unsearched), ..argument.clone() };
+            return found.into_iter().map(database).collect();
         }
     }
     let is_pattern = |name: &&str| name.contains(['*', '?']) && !argument.path.exists();

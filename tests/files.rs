@@ -156,6 +156,28 @@ fn unreadable_folders_beside_a_recording_are_reported() {
 }
 
 #[test]
+fn what_was_not_searched_for_databases_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let (fleet, database) = (folder.path().join("fleet"), folder.path().join("fleet/a.why"));
+    let (secret, closed) = (fleet.join("secret"), fleet.join("closed.why"));
+    std::fs::create_dir_all(&secret).unwrap();
+    run(whyslow(["build", "-o"]).args([&database, &fixture("lock-contention")]));
+    std::fs::copy(&database, &closed).unwrap();
+    permit(&fleet, 0o755);
+    permit(&database, 0o644);
+    for path in [&secret, &closed] {
+        permit(path, 0);
+    }
+    for words in [&["info"][..], &["explain"], &["explain", "--json"]] {
+        let out = as_nobody(whyslow(words).arg(&fleet), folder.path());
+        let all = said(&out) + &String::from_utf8_lossy(&out.stdout);
+        assert!(out.status.success(), "{words:?}: {all}");
+        assert!(all.contains("2 folders or files were not searched for databases"), "{words:?}: {all}");
+    }
+    permit(&secret, 0o755);
+}
+
+#[test]
 fn unreadable_files_leave_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");

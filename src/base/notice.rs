@@ -55,6 +55,9 @@ notices! {
     MetadataBehind     Fault Found
         "{n} metadata {file has|files have} data after the last packet, which was ignored";
     FolderUnreadable   Fault Found    "{n} {folder|folders} could not be opened; {its|their} contents were left out";
+    FolderUnsearched   Fault Found
+        "{n} {folder or file was|folders or files were} not searched for databases; what {it holds|they hold} is left \
+         out";
     DefinitionsUnreadable Fault Found
         "the definitions of {n} {rank or thread|ranks or threads} could not be read; the clock corrections in them are \
          missing";

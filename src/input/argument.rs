@@ -13,7 +13,7 @@ pub struct Argument {
     pub label: Option<String>,
     /// A file or a folder; `-` for standard input.
     pub path: PathBuf,
-    /// Folders in which the path was looked for and that could not be opened, each with the reason.
+    /// Folders and files in which more was looked for and that could not be opened, each with the reason.
     pub unopened: Vec<String>,
 }
 

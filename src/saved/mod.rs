@@ -12,6 +12,8 @@ pub mod states;
 mod values;
 pub mod writing;
 
+pub use folder::FilesBelow;
+
 use crate::base::mapped::open_regular;
 use std::fs::File;
 use std::io::{self, Read};
@@ -60,7 +62,11 @@ impl SavedKind {
 
     /// True for a regular file that begins as one of the kind does.
     pub fn is_of(self, path: &Path) -> bool {
-        open_regular(path).and_then(|file| self.begins(&file)).unwrap_or(false)
+        self.begins_at(path).unwrap_or(false)
+    }
+
+    fn begins_at(self, path: &Path) -> io::Result<bool> {
+        open_regular(path).and_then(|file| self.begins(&file))
     }
 
     fn begins(self, mut file: &File) -> io::Result<bool> {

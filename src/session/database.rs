@@ -35,6 +35,8 @@ pub struct Databases {
     relabelled: Vec<GivenLabel>,
     /// Recordings whose executions of a task were there before under the same labels.
     repeated: HashSet<(RecordingPlace, String)>,
+    /// Folders and files in which others may be, each with the reason why they were not searched.
+    unsearched: Vec<String>,
 }
 
 impl Databases {
@@ -49,7 +51,8 @@ impl Databases {
             );
         }
         let (mut databases, mut unread) = (Databases::default(), Vec::new());
-        for Argument { path, label, .. } in arguments {
+        for Argument { path, label, unopened } in arguments {
+            databases.unsearched.extend(unopened.iter().cloned());
             match Database::open(path) {
                 Ok(mut database) => {
                     if let Some(label) = label {
@@ -119,7 +122,14 @@ impl Databases {
         let mut notices = recordings::notices(self.counted());
         let repeated: BTreeSet<RecordingPlace> = self.repeated.iter().map(|(at, _)| *at).collect();
         notices.add(Notice::RecordingsRepeated, repeated.len() as u64, String::new);
+        self.add_unsearched(&mut notices);
         notices
+    }
+
+    fn add_unsearched(&self, notices: &mut Notices) {
+        for place in &self.unsearched {
+            notices.add(Notice::FolderUnsearched, 1, || place.clone());
+        }
     }
 
     /// True where users gave all labels and there are two of them: one group is each label's.
@@ -188,6 +198,7 @@ impl Databases {
         };
         let repeated = self.repeated.iter().filter(|(_, repeated)| *repeated == task).count();
         model.notices.add(Notice::RecordingsRepeated, repeated as u64, String::new);
+        self.add_unsearched(&mut model.notices);
         (model.tasks, model.task) = (Arc::new(tasks), place);
         Ok(model)
     }
