@@ -178,6 +178,49 @@ fn waits_without_a_known_cause_are_listed_beside_the_paths() {
     assert!(line.starts_with(&format!("{waits} waits")), "{line}");
 }
 
+/// The injected delays: the one that cost most is named first everywhere, before the largest single one.
+#[test]
+fn all_answers_name_the_same_rank() {
+    for (name, rank) in [("late_sender", "rank 1"), ("regridding", "rank 3"), ("hybrid", "rank 2 thread 1")] {
+        let file = archive(name);
+        let file = file.to_str().unwrap();
+        let found = json(&["anomalies", "--json", file]);
+        let verdict = found["verdict"].as_str().unwrap();
+        assert!(verdict.starts_with(&format!("R{},", &rank[1..])), "{name}: {verdict}");
+        assert!(
+            verdict.contains(" delayed others most: by ") && verdict.contains(" largest single delay "),
+            "{verdict}"
+        );
+        assert_eq!(found["sources"][0]["name"], rank, "{name}");
+        let (_, text, _) = run(&["anomalies", file]);
+        assert_eq!(text.lines().nth(1), Some(verdict), "{name}");
+        let (_, explained, _) = run(&["explain", file]);
+        let sentence = explained.lines().take(2).collect::<Vec<_>>().join(" ");
+        assert!(sentence.contains(&format!("for {rank}, ")), "{name}: {sentence}");
+        let (_, page, _) = run(&["report", file]);
+        assert!(page.contains(&format!("for {rank}, ")), "{name}: {page}");
+    }
+}
+
+/// What nothing unusual explains still has the rank that came last.
+#[test]
+fn waits_without_a_known_cause_name_the_late_rank() {
+    for name in ["late_sender", "regridding"] {
+        let found = json(&["anomalies", "--json", archive(name).to_str().unwrap()]);
+        let rows = found["waits_without_source"].as_array().unwrap();
+        let states = found["wait_states"].as_array().unwrap();
+        let late = |row: &Value| row["late"]["label"].as_str().map(str::to_owned);
+        for row in rows.iter().filter(|row| late(row).is_some()) {
+            let waits = states.iter().flat_map(|state| state["by"].as_array().unwrap());
+            let here = waits.filter(|by| (&by["label"], &by["function"]) == (&row["label"], &row["what"]));
+            let ranks: Vec<&str> =
+                here.flat_map(|by| by["causes"].as_array().unwrap()).filter_map(|c| c["label"].as_str()).collect();
+            assert!(ranks.contains(&late(row).unwrap().as_str()), "{name}: {row} {ranks:?}");
+        }
+        assert!(rows.iter().any(|row| late(row).is_some()), "{name}: {rows:?}");
+    }
+}
+
 #[test]
 fn text_is_bounded_without_the_option_all() {
     let file = archive("regridding");

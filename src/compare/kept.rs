@@ -117,7 +117,7 @@ pub(super) enum Blame {
 pub(super) fn let_go_on(blame: Blame, who: &str) -> String {
     match blame {
         Blame::One | Blame::Program => format!(" until {who} let it go on"),
-        Blame::Several => format!(" until others let it go on, mostly {who}"),
+        Blame::Several => format!(" until others let it go on, most of all {who}"),
         Blame::NoThread => String::new(),
     }
 }

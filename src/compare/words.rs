@@ -46,7 +46,7 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
             format!("waiting for a CPU while {who}{inside} ran{precedence}{}", and_idle(named))
         }
         (WaitKind::Preempted, Blame::Several) => {
-            format!("waiting for a CPU while others ran{precedence}, mostly {who}{inside}{}", and_idle(named))
+            format!("waiting for a CPU while others ran{precedence}, most of all {who}{inside}{}", and_idle(named))
         }
         (WaitKind::Preempted, Blame::NoThread) if named.manner == WaitManner::Throttled => {
             throttled(named.quota.as_deref())
@@ -69,7 +69,7 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
             format!("waiting{within} over the network for {program}, mostly its thread {thread}{ran}{tcp}")
         }
         (WaitKind::Network, Blame::Several) => {
-            format!("waiting{within} over the network for others, mostly {who}{ran}{tcp}")
+            format!("waiting{within} over the network for others, most of all {who}{ran}{tcp}")
         }
         (WaitKind::Network, Blame::NoThread) => format!("waiting for the network{within}{tcp}"),
         (WaitKind::Timer, _) if named.manner == WaitManner::TimedOut => {
@@ -80,7 +80,7 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
             None => format!("sleeping{within}"),
         },
         (WaitKind::Thread, Blame::One | Blame::Program) => format!("waiting{within} for {who}{ran}{also}"),
-        (WaitKind::Thread, Blame::Several) => format!("waiting{within} for other {others}s, mostly {who}{ran}"),
+        (WaitKind::Thread, Blame::Several) => format!("waiting{within} for other {others}s, most of all {who}{ran}"),
         (WaitKind::Thread, Blame::NoThread) => format!("waiting{within} for an unknown {others}"),
         (WaitKind::Stopped, blame) => stopped(named.manner, named.sender.as_deref()) + &let_go_on(blame, &who),
         (WaitKind::Stolen, _) => cpu_paused(named.manner).into(),
@@ -321,6 +321,6 @@ mod tests {
         let several = part("MPI_Recv", Parties::Ranks, Some("rank 5"), "rank 5", "smooth");
         let several = PartName { blame: Blame::Several, ..several };
         let text = phrase(WaitKind::Thread, &several);
-        assert_eq!(text, "waiting in MPI_Recv for other ranks, mostly rank 5, which ran smooth");
+        assert_eq!(text, "waiting in MPI_Recv for other ranks, most of all rank 5, which ran smooth");
     }
 }

@@ -1,7 +1,8 @@
 //! The databases below a folder, as a fleet collects them: by day, by host.
 //!
 //! In: a folder. Out: the files of a kind in it and in its folders, sorted, and what was not searched, with the reason.
-//! Links are not followed: they may lead in a circle. Cost: a million entries at most, and the first bytes of each file.
+//! Links are not followed: they may lead in a circle. Cost: a million entries at most, and the first bytes of each
+//! file.
 
 use super::SavedKind;
 use std::ffi::OsStr;

@@ -4,10 +4,16 @@
 //! answer: which thread caused a delay, how much, and which threads it delayed.
 
 mod paths;
+mod place;
 mod text;
+mod verdict;
+mod words;
 
-pub use text::{ListBounds, Words, doing, examined, of_source, routed, rule, text, verdict, verdict_path};
+pub use text::{ListBounds, rule, text};
+pub use verdict::{verdict, verdict_path};
+pub use words::{Words, doing, examined, of_source, routed};
 
+use self::place::{PlaceJson, place_of};
 use super::compared_causes::ComparedCauses;
 use super::waiting::{self, WaitingJson};
 use crate::base::notice::Notices;
@@ -18,7 +24,6 @@ use crate::model::carrier::Carrier;
 use crate::model::propagation::{Noise, PropagationPath, PropagationStep, RouteChange};
 use crate::model::root_cause::RootCause;
 use crate::model::settings::PatternVerdict;
-use crate::model::thread::ThreadIdentity;
 use crate::model::unexplained::UnexplainedWait;
 use crate::model::waiting::Waiting;
 use serde::{Serialize, Serializer};
@@ -31,6 +36,7 @@ pub struct Document<'a> {
     s: f64,
     limit: &'static str,
     summary: SummaryJson,
+    verdict: String,
     examined: String,
     clocks: Vec<ClockJson>,
     patterns: Entries<'a, Pattern, PatternJson>,
@@ -109,25 +115,6 @@ struct PatternJson {
     max_ref_ns: Ns,
     limit_ns: Ns,
     longest_ns: Ns,
-}
-
-/// A place: `pid`, `tid` and `thread` in kernel recordings only, `rank` null there.
-#[derive(Clone, Debug, Default, Serialize)]
-struct PlaceJson {
-    stream: String,
-    rank: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<String>,
-    #[serde(flatten)]
-    thread: Option<ThreadJson>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct ThreadJson {
-    pid: i32,
-    tid: i32,
-    thread: String,
-    process: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -210,8 +197,17 @@ struct UnexplainedJson {
     waits: u64,
     sent_in_time: u64,
     excess_ns: Ns,
+    late: Option<LateJson>,
     first_ns: Timestamp,
     last_ns: Timestamp,
+}
+
+/// The rank that was late for most of it.
+#[derive(Clone, Debug, Serialize)]
+struct LateJson {
+    #[serde(flatten)]
+    place: PlaceJson,
+    ns: Ns,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -261,6 +257,7 @@ pub fn json<'a>(found: &'a Anomalies, notices: &Notices, compared: Option<Compar
             task: found.examined.executions.as_ref().map(|e| clean::owned(&e.task)),
             executions: found.examined.executions.as_ref().map(|e| e.count),
         },
+        verdict: verdict(found),
         examined: examined(found, notices),
         clocks: clocks(&found.streams),
         patterns: Entries { found, all: &found.patterns, entry: |_, id, p| pattern(id, p) },
@@ -313,22 +310,6 @@ fn pattern(id: usize, p: &Pattern) -> PatternJson {
         limit_ns: p.limit_ns,
         longest_ns: p.longest_ns,
     }
-}
-
-fn place_of(found: &Anomalies, stream: u32) -> PlaceJson {
-    let thread = |t: &ThreadIdentity| ThreadJson {
-        pid: t.pid,
-        tid: t.tid,
-        thread: clean::owned(&t.name),
-        process: clean::owned(&t.process),
-    };
-    let place = |s: &StreamInfo| PlaceJson {
-        stream: clean::owned(&s.name),
-        rank: s.rank,
-        label: (!s.label.is_empty()).then(|| clean::owned(&s.label)),
-        thread: s.thread.as_ref().map(thread),
-    };
-    found.streams.get(stream as usize).map(place).unwrap_or_default()
 }
 
 fn anomaly(found: &Anomalies, id: usize, a: &Anomaly) -> AnomalyJson {
@@ -394,6 +375,7 @@ fn unexplained(found: &Anomalies, u: &UnexplainedWait) -> UnexplainedJson {
         waits: u.waits,
         sent_in_time: u.sent_in_time,
         excess_ns: u.excess_ns,
+        late: u.late.map(|late| LateJson { place: place_of(found, late.stream), ns: late.ns }),
         first_ns: u.span.start,
         last_ns: u.span.end,
     }

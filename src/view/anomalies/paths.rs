@@ -1,7 +1,9 @@
 //! Propagation of delays as text: each root cause with the victims on its longest path and a summary of its other
 //! victims, then the waits without a known cause.
 
-use super::text::{ListBounds, doing, name, place};
+use super::text::ListBounds;
+use super::words::{doing, name, place, stream_label};
+use crate::base::time::Ns;
 use crate::base::{clean, figure};
 use crate::model::anomalies::Anomalies;
 use crate::model::carrier::Carrier;
@@ -112,10 +114,17 @@ pub(super) fn write_unexplained(found: &Anomalies, shown: ListBounds, out: &mut 
         return Ok(());
     }
     let (waits, ns) = all.iter().fold((0, 0), |(waits, ns), u| (waits + u.waits, ns + u.excess_ns));
-    writeln!(out, "\n{waits} waits without a known cause, {} longer than usual in total", figure::duration(ns))?;
+    let late: Ns = all.iter().filter_map(|u| u.late).map(|late| late.ns).sum();
+    let late = match late {
+        0 => String::new(),
+        ns => format!("; {} of waiting for late ranks that exceeded no limit", figure::duration(ns)),
+    };
+    writeln!(out, "\n{waits} waits without a known cause, {} longer than usual in total{late}", figure::duration(ns))?;
     for u in all.iter().take(shown.waits) {
-        let label =
-            found.streams.get(u.stream as usize).map_or("", |s| if s.label.is_empty() { &s.name } else { &s.label });
+        let label = stream_label(found, u.stream);
+        let late = u.late.map_or_else(String::new, |late| {
+            format!(", {} for {}", figure::duration(late.ns), stream_label(found, late.stream))
+        });
         let within = u.function.as_ref().map_or_else(String::new, |f| format!(" in {}", clean::text(f)));
         let in_time = match u.sent_in_time {
             0 => String::new(),
@@ -124,12 +133,7 @@ pub(super) fn write_unexplained(found: &Anomalies, shown: ListBounds, out: &mut 
         };
         let [first, last] = [u.span.start, u.span.end].map(|t| figure::stamp(t - found.origin));
         let (long, what) = (figure::duration(u.excess_ns), clean::text(&u.what));
-        writeln!(
-            out,
-            "{long:>11} {:>7} {first:>11} {last:>11}  {}: {what}{within}{in_time}",
-            u.waits,
-            clean::text(label)
-        )?;
+        writeln!(out, "{long:>11} {:>7} {first:>11} {last:>11}  {label}: {what}{within}{late}{in_time}", u.waits,)?;
     }
     if let Some(more) = all.len().checked_sub(shown.waits).filter(|more| *more > 0) {
         writeln!(out, "{:>11} {more} more places with --all", "")?;

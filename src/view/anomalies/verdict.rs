@@ -1,0 +1,224 @@
+//! The verdict on anomalies in one or two sentences: who delayed others most in all, and the largest single delay.
+//!
+//! In: [`Anomalies`]. Out: sentences, and the path that the interface shows first. The verdict names the first row of
+//! the table of root causes; where no unusual event delayed others, the rank that all waited for most, usual or not. So
+//! verdict, table and the totals of waiting name the same rank or thread.
+
+use super::paths::sentence;
+use super::words::{Words, examined, name};
+use crate::base::notice::Notices;
+use crate::base::{clean, figure};
+use crate::model::anomalies::{Anomalies, ExaminedExecutions};
+use crate::model::root_cause::{CausedDelay, RootCause};
+use crate::model::settings::FEWEST_EXECUTIONS;
+use crate::model::waiting::Waiting;
+
+/// The root cause that delayed others most in all, where no executions were examined.
+fn first_source(found: &Anomalies) -> Option<&RootCause> {
+    let first = found.sources.first().filter(|_| found.examined.executions.is_none());
+    first.filter(|source| !source.idle)
+}
+
+/// The largest of several delays; of equals the first.
+fn largest<'a>(delays: impl Iterator<Item = &'a CausedDelay>) -> Option<&'a CausedDelay> {
+    delays.reduce(|a, b| if (b.affected_ns, b.excess_ns) > (a.affected_ns, a.excess_ns) { b } else { a })
+}
+
+/// The path of the largest delay of the root cause that the verdict names, where no executions were examined.
+pub fn verdict_path(found: &Anomalies) -> Option<usize> {
+    largest(first_source(found)?.occurrences.iter())?.path.map(|path| path as usize)
+}
+
+/// The root cause that cost most and the largest single delay, which are one where the first root cause has one delay;
+/// without a root cause the rank that others waited for most.
+pub fn verdict(found: &Anomalies) -> String {
+    if let Some(ExaminedExecutions { task, count }) = &found.examined.executions {
+        return of_executions(found, task, *count);
+    }
+    match first_source(found) {
+        Some(source) if source.affected_ns > 0 && source.occurrences.len() > 1 => {
+            let single = of_largest_delay(found, false).map_or_else(String::new, |single| format!(" {single}"));
+            of_source(found, source) + &single
+        }
+        Some(_) => of_largest_delay(found, true).unwrap_or_default(),
+        None => {
+            let waits: u64 = found.unexplained.iter().map(|row| row.waits).sum();
+            let late = found.waiting.as_ref().and_then(of_late_rank);
+            match (waits, late) {
+                (0, None) => examined(found, &Notices::default()),
+                (0, Some(late)) => late,
+                (n, None) => format!("{n} waits were unusually long, and the recording does not show why."),
+                (n, Some(late)) => format!("{late} {n} waits were unusually long; no unusual event explains them."),
+            }
+        }
+    }
+}
+
+/// `Rank 1, after MPI_Waitall, delayed others most: 794 ms in all, 7 times from 0.564900 s to 3.206321 s.`
+fn of_source(found: &Anomalies, source: &RootCause) -> String {
+    let Words { who, did, .. } = Words::of(source);
+    let span = source.span();
+    let [first, last] = [span.start, span.end].map(|at| figure::stamp(at - found.origin));
+    format!(
+        "{}, {did}, delayed others most: by {} in all, {} from {first} to {last}.",
+        capitalised(&who),
+        figure::duration(source.affected_ns),
+        figure::plural(source.occurrences.len() as u64, "time")
+    )
+}
+
+/// The largest single delay of all root causes; `is_first` where it is all that the first root cause caused.
+fn of_largest_delay(found: &Anomalies, is_first: bool) -> Option<String> {
+    let sources = found.sources.iter().filter(|source| !source.idle);
+    let single = largest(sources.flat_map(|source| &source.occurrences))?;
+    let first = found.paths.get(single.path? as usize)?.steps.first()?;
+    let (who, at) = (name(found, first), figure::stamp(first.span.start - found.origin));
+    let which = match is_first && single.affected_ns > 0 {
+        true => format!("{} delayed others most, once, at {at}", capitalised(&who)),
+        false => format!("The largest single delay is of {who} at {at}"),
+    };
+    let cost = match single.affected_ns {
+        0 => "no other thread is known to have waited for it".to_owned(),
+        affected => format!("others waited {} for it", figure::duration(affected)),
+    };
+    Some(format!("{which}: {}; {cost}.", sentence(first)))
+}
+
+/// The rank that others waited for most, usual or not: `Rank 8, computation after MPI_Barrier, was waited for most: 696
+/// ms of the 1.23 s in which ranks waited for late ones (56%).`
+fn of_late_rank(waiting: &Waiting) -> Option<String> {
+    let first = waiting.costs.first().filter(|first| first.ns > 0 && waiting.waited_ns > 0)?;
+    let function =
+        if first.function.is_empty() { String::new() } else { format!(", {}", clean::text(&first.function)) };
+    Some(format!(
+        "{}{function}, was waited for most: {} of the {} in which ranks waited for late ones ({}).",
+        capitalised(&clean::owned(&first.label)),
+        figure::duration(first.ns),
+        figure::duration(waiting.waited_ns),
+        figure::percent(first.ns as f64 / waiting.waited_ns as f64, 1)
+    ))
+}
+
+/// A rank begins the sentence; names of threads stay as they are.
+fn capitalised(who: &str) -> String {
+    who.strip_prefix("rank ").map_or_else(|| who.to_owned(), |rank| format!("Rank {rank}"))
+}
+
+/// The sentence of [`verdict`] where executions were delayed.
+fn of_executions(found: &Anomalies, task: &str, executions: u64) -> String {
+    if executions < FEWEST_EXECUTIONS as u64 {
+        return examined(found, &Notices::default());
+    }
+    let first = found.sources.first().filter(|s| s.in_executions);
+    let Some(first) = first.filter(|s| s.affected_ns > 0) else {
+        let none = format!("None of the {executions} executions of {} had an unusual delay", clean::text(task));
+        return match first.filter(|s| s.route.is_some()) {
+            Some(other) => {
+                let words = Words::of(other);
+                format!(
+                    "{none}; {} made different calls from the others: {}, {}.",
+                    other.executions, words.who, words.did
+                )
+            }
+            None => format!("{none}."),
+        };
+    };
+    let words = Words::of(first);
+    let to = if words.to.is_empty() { String::new() } else { format!("; {}", words.to) };
+    let share = found
+        .share(first)
+        .map_or_else(String::new, |share| format!(" ({} of their total time)", figure::percent(share, 1)));
+    format!(
+        "{}, {}, delayed {} of {executions} executions by {} in total{share}{to}.",
+        words.who,
+        words.did,
+        first.executions,
+        figure::duration(first.affected_ns)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::notice::Notice;
+    use crate::model::anomalies::{Examined, Pattern};
+    use crate::model::settings::PatternVerdict;
+
+    fn pattern(verdict: PatternVerdict) -> Pattern {
+        Pattern {
+            name: "read write".into(),
+            symbols: vec!["read".into(), "write".into()],
+            is_loop: false,
+            occurrences: 9,
+            verdict,
+            max_ref_ns: 1,
+            limit_ns: 2,
+            longest_ns: 1,
+        }
+    }
+
+    #[test]
+    fn empty_result_names_its_reason() {
+        let text = |examined: Examined, patterns: Vec<Pattern>, notices: &Notices| {
+            super::examined(&Anomalies { examined, patterns, ..Anomalies::default() }, notices)
+        };
+        let (none, some) = (Examined::default(), || Examined { streams: 2, operations: 40, ..Examined::default() });
+        let quiet = Notices::default();
+        let mut lossy = Notices::default();
+        lossy.add(Notice::DiscardedEvents, 7, String::new);
+        for (examined, patterns, notices, sentence) in [
+            (
+                none.clone(),
+                vec![],
+                &quiet,
+                "0 patterns in 0 operations of 0 threads: this recording has no system calls or user-space events.",
+            ),
+            (
+                Examined { declares_calls: true, ..none.clone() },
+                vec![],
+                &quiet,
+                "0 patterns in 0 operations of 0 threads: no system call or user-space event in this recording \
+                 belongs to a known thread; record sched_switch, or the context tid.",
+            ),
+            (
+                Examined { is_mpi: true, ..none.clone() },
+                vec![],
+                &quiet,
+                "0 patterns in 0 operations of 0 ranks: this run has no MPI calls.",
+            ),
+            (some(), vec![], &quiet, "0 patterns in 40 operations of 2 threads: no sequence of events repeats."),
+            (
+                some(),
+                vec![pattern(PatternVerdict::TooFew)],
+                &quiet,
+                "1 pattern in 40 operations of 2 threads: none occurs at least 10 times, which the analysis needs.",
+            ),
+            (
+                some(),
+                vec![pattern(PatternVerdict::TooFew), pattern(PatternVerdict::Regular)],
+                &quiet,
+                "2 patterns in 40 operations of 2 threads: none exceeded its limit by more than the noise.",
+            ),
+            (
+                some(),
+                vec![],
+                &lossy,
+                "0 patterns in 40 operations of 2 threads: no sequence of events repeats. Lost data was not \
+                 examined: the tracer discarded 7 events.",
+            ),
+        ] {
+            assert_eq!(text(examined, patterns, notices), format!("Examined {sentence}"));
+        }
+        let few = Anomalies {
+            examined: Examined {
+                executions: Some(ExaminedExecutions { task: "app:request".into(), count: 9 }),
+                ..some()
+            },
+            patterns: vec![pattern(PatternVerdict::TooFew)],
+            ..Anomalies::default()
+        };
+        let sentence = "Examined 1 pattern in 40 operations of 2 threads, 9 executions of app:request: none occurs \
+                        at least 10 times, which the analysis needs.";
+        assert_eq!(verdict(&few), sentence);
+    }
+}
