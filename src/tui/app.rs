@@ -342,6 +342,7 @@ impl App {
         *self.busy_mut(lane) = Some(Busy { what: job.name(), ..Busy::default() });
         match lane {
             JobLane::Executions => self.failure = None,
+            JobLane::Cells => self.histograms.heat.failure = None,
             JobLane::Patterns => self.patterns.failure = None,
             JobLane::Overview => self.overview.failure = None,
             JobLane::Threads => {}
@@ -386,6 +387,7 @@ impl App {
     pub fn busy(&self, lane: JobLane) -> Option<&Busy> {
         match lane {
             JobLane::Executions => self.busy.as_ref(),
+            JobLane::Cells => self.histograms.heat.busy.as_ref(),
             JobLane::Patterns => self.patterns.busy.as_ref(),
             JobLane::Overview => self.overview.busy.as_ref(),
             JobLane::Threads => self.threads_busy.as_ref(),
@@ -396,6 +398,7 @@ impl App {
     pub fn busy_mut(&mut self, lane: JobLane) -> &mut Option<Busy> {
         match lane {
             JobLane::Executions => &mut self.busy,
+            JobLane::Cells => &mut self.histograms.heat.busy,
             JobLane::Patterns => &mut self.patterns.busy,
             JobLane::Overview => &mut self.overview.busy,
             JobLane::Threads => &mut self.threads_busy,

@@ -153,9 +153,9 @@ enum LoopStep {
 impl Loop {
     fn until_end(&mut self, incoming: &Receiver<Incoming>) -> anyhow::Result<()> {
         loop {
-            let first = match self.progress {
-                [None, None, None, None] => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                _ => incoming.recv_timeout(TICK),
+            let first = match self.progress.iter().any(Option::is_some) {
+                true => incoming.recv_timeout(TICK),
+                false => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             // All messages that have come by now make one frame.
             let began = Instant::now();
@@ -234,23 +234,26 @@ impl Loop {
                 }
                 UiEffect::KeepState => (self.keep)(&keeping::view(&self.app)),
                 UiEffect::Redraw => self.painter.forget(),
-                UiEffect::Suspend => self.suspend()?,
+                UiEffect::Suspend => {
+                    let effects = self.suspend()?;
+                    self.perform(effects)?;
+                }
                 UiEffect::Quit => return Ok(LoopStep::End),
             }
         }
         Ok(LoopStep::Go)
     }
 
-    fn suspend(&mut self) -> anyhow::Result<()> {
+    /// Give the terminal back until the program continues; the effects of the size that it then has.
+    fn suspend(&mut self) -> anyhow::Result<Vec<UiEffect>> {
         self.terminal.suspend()?;
         self.painter.forget();
         let (columns, lines) = self.terminal.size();
-        update(&mut self.app, UiMessage::Resize(columns, lines));
-        Ok(())
+        Ok(update(&mut self.app, UiMessage::Resize(columns, lines)))
     }
 
     fn update_progress(&mut self) {
-        for lane in [JobLane::Executions, JobLane::Patterns, JobLane::Overview, JobLane::Threads] {
+        for lane in JobLane::ALL {
             let progress = &mut self.progress[lane as usize];
             if self.app.busy(lane).is_none() {
                 *progress = None;

@@ -2,11 +2,13 @@
 
 use super::bookmarks::Bookmark;
 use super::counts::HistogramCounts;
+use super::heat_cells::HeatQuestion;
 use super::report::AnomalyReport;
 use crate::base::file::Existing;
 use crate::base::statistics::nearest_rank;
 use crate::base::time::Span;
 use crate::compare::arranged::{ArrangedTree, Arrangement, TreeDirection};
+use crate::compare::heat_map::HeatMap;
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
 use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
@@ -45,6 +47,8 @@ pub enum Job {
         /// The direction of the tree on the screen.
         direction: TreeDirection,
     },
+    /// Count the cells of the heat map.
+    CountCells { question: HeatQuestion },
     /// Arrange the tree of a comparison.
     Arrange {
         /// Of these executions.
@@ -134,6 +138,8 @@ pub struct SelectedPath {
 pub enum JobLane {
     /// About executions; goes first.
     Executions,
+    /// The heat map, which is soon counted.
+    Cells,
     Patterns,
     /// About the whole recording.
     Overview,
@@ -141,12 +147,25 @@ pub enum JobLane {
     Threads,
 }
 
+impl JobLane {
+    /// In the order in which waiting jobs begin.
+    pub const ALL: [JobLane; LANES] =
+        [JobLane::Executions, JobLane::Cells, JobLane::Patterns, JobLane::Overview, JobLane::Threads];
+
+    /// True where a request of this lane need not wait for a running one of the other: it is more urgent, and its job
+    /// is short or makes the other one's question old.
+    pub fn interrupts(self, running: JobLane) -> bool {
+        matches!(self, JobLane::Executions | JobLane::Cells) && (self as usize) < running as usize
+    }
+}
+
 /// The number of lanes.
-pub const LANES: usize = 4;
+pub const LANES: usize = 5;
 
 impl Job {
     pub fn lane(&self) -> JobLane {
         match self {
+            Job::CountCells { .. } => JobLane::Cells,
             Job::Mine { .. } => JobLane::Patterns,
             Job::Overview { .. } => JobLane::Overview,
             Job::Threads { .. } => JobLane::Threads,
@@ -168,7 +187,7 @@ impl Job {
             Job::Compare { .. } => "comparing",
             Job::Arrange { .. } => "arranging",
             Job::Mine { .. } => "mining",
-            Job::Survey => "counting",
+            Job::Survey | Job::CountCells { .. } => "counting",
             Job::Timelines { .. } | Job::Concurrent { .. } | Job::Overview { .. } | Job::Threads { .. } => "reading",
             Job::Export { .. } => "exporting",
         }
@@ -266,6 +285,8 @@ pub enum Done {
     BaselineSet(Result<Box<BaselineInput>, JobError>),
     /// The histograms are counted.
     Counted(Arc<HistogramCounts>),
+    /// The cells of the heat map are counted; none where there is no map.
+    Cells(Box<HeatQuestion>, Result<Option<HeatMap>, JobError>),
     /// The comparison is done.
     Compared(Result<ComparedGroups, JobError>),
     /// The tree is in this arrangement.

@@ -4,7 +4,7 @@
 //! request, so that the loop can drop results that come too late. One thread does everything slow: the analysis,
 //! counting histograms, comparing, pattern mining, writing files ([`Runner`]). There is a lane for each subject,
 //! because a request about executions does not make one about patterns obsolete. Within a lane the newest wins;
-//! executions go first, and mining that they interrupt begins again after them.
+//! executions go first, then the heat map, and mining that they interrupt begins again after them.
 
 use super::job::{Done, Job, JobLane, LANES};
 use super::runner::Runner;
@@ -104,8 +104,8 @@ impl Jobs {
         let ticket = Ticket { lane, number: queue.newest[lane as usize] };
         match &queue.running {
             Some(running) if running.ticket.lane == lane => running.ctx.cancel.cancel(),
-            // The interrupted job of the other lane waits again.
-            Some(running) if lane == JobLane::Executions => {
+            // What is long is interrupted by what is more urgent, and waits again.
+            Some(running) if lane.interrupts(running.ticket.lane) => {
                 running.ctx.cancel.cancel();
                 let again = Ctx { cancel: Cancel::default(), ..running.ctx.clone() };
                 let waiting = &mut queue.waiting[running.ticket.lane as usize];

@@ -32,6 +32,7 @@ pub mod frame;
 pub mod groups;
 mod header;
 mod header_strips;
+pub mod heat_cells;
 pub mod input;
 pub mod job;
 mod jobs;

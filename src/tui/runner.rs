@@ -51,6 +51,10 @@ impl Runner {
                 let trees = caught(ctx, || Ok(trees(&model, &comparison, &arrangement, direction, ctx)?));
                 send(Done::Arranged(arrangement, trees));
             }
+            Job::CountCells { question } => {
+                let cells = caught(ctx, || Ok(question.count()));
+                send(Done::Cells(Box::new(question), cells));
+            }
             Job::Mine { settings } => {
                 let found = caught(ctx, || self.backend.anomalies(&settings, ctx)).map(Arc::new);
                 send(Done::Mined(settings, found));

@@ -1,52 +1,76 @@
 //! The heat map: its cells, its cursor and its box.
 //!
-//! The cells are counted here, once for executions, groups, size and axis, and not for each frame. A box whose filters
-//! are a group's takes them along when it moves, as a selection on a histogram does.
+//! A background job counts the cells, once for executions, groups, size and axis; what arrives for an older question is
+//! dropped. A box whose filters are a group's takes them along when it moves, as a selection on a histogram does.
 
 use super::groups::take_along;
 use crate::compare::heat_map::{HeatCorner, HeatMap, axes};
+use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
 use crate::tui::app::App;
 use crate::tui::groups::BoxSelection;
+use crate::tui::heat_cells::{CountedMap, HeatQuestion};
+use crate::tui::job::{Job, JobError};
 use crate::tui::pane::Pane;
-use crate::tui::panes::histograms::state::{CountedMap, has_heat};
+use crate::tui::panes::histograms::state::has_heat;
 use crate::view::words;
 use std::cmp::Reverse;
+use std::sync::Arc;
 
-/// Count the cells again where they are not those of the screen. Cost: linear in the executions.
+/// Ask for the cells again where they are not those of the screen; until they are counted the old ones stay.
 pub(super) fn refresh(app: &mut App) {
     let cells = app.frame.heat;
     let Some((model, comparison)) = app.compared_executions() else {
-        app.histograms.heat.counted = None;
+        (app.histograms.heat.counted, app.histograms.heat.asked) = (None, None);
         return;
     };
+    let heat = &mut app.histograms.heat;
+    heat.counted = heat.counted.take().filter(|counted| counted.of.is_of(&model));
     if cells.rows == 0 || !app.frame.panes.iter().any(|shown| shown.pane == Pane::Histograms) {
         return;
     }
-    let (heat, size) = (&mut app.histograms.heat, cells.size());
-    let across = heat.across(&model);
-    if heat.counted.as_ref().is_some_and(|counted| counted.is_of(&model, &comparison, &across, size)) {
+    let question = HeatQuestion { across: heat.across(&model), model, comparison, size: cells.size() };
+    if heat.asked.as_ref().is_some_and(|asked| asked.is_same(&question)) {
         return;
     }
+    heat.asked = Some(question.clone());
+    app.begin(Job::CountCells { question });
+}
+
+/// Take the cells of a question, if it is the latest one.
+pub(super) fn on_cells(app: &mut App, question: HeatQuestion, cells: Result<Option<HeatMap>, JobError>) {
+    let heat = &mut app.histograms.heat;
+    if !heat.asked.as_ref().is_some_and(|asked| asked.is_same(&question)) {
+        return;
+    }
+    heat.busy = None;
     let before = heat.counted.take();
-    heat.counted = CountedMap::new(&model, &comparison, &across, size);
-    let Some(counted) = &heat.counted else { return };
-    let map = &counted.map;
+    let map = match cells {
+        Ok(map) => map,
+        Err(error) => {
+            heat.failure = Some(error.to_string());
+            return;
+        }
+    };
+    let Some(map) = map else { return };
     // The cursor keeps its place in the values of the same map; on another it begins at the slowest execution.
     let (column, row) = heat.cursor;
-    let same = before.filter(|before| before.shows(&model) && before.map.across == map.across);
+    let same = before.filter(|before| before.map.across == map.across);
     heat.cursor = match same.and_then(|before| before.map.corner(column, row)) {
         Some(corner) => {
             let found = map.box_of(&[corner.clone(), corner]);
             (found.columns.start, found.rows.start)
         }
-        None => {
-            let slowest_first = |id: &ExecutionId| (Reverse(model.executions.duration(id.index())), *id);
-            let slowest = (0..model.executions.len()).map(ExecutionId::at).min_by_key(slowest_first);
-            slowest.and_then(|id| map.place(&model, id)).unwrap_or_default()
-        }
+        None => slowest(&question.model).and_then(|id| map.place(&question.model, id)).unwrap_or_default(),
     };
+    heat.counted = Some(CountedMap { map: Arc::new(map), of: question });
+}
+
+/// The slowest execution, of equals the first.
+fn slowest(model: &Model) -> Option<ExecutionId> {
+    let slowest_first = |id: &ExecutionId| (Reverse(model.executions.duration(id.index())), *id);
+    (0..model.executions.len()).map(ExecutionId::at).min_by_key(slowest_first)
 }
 
 /// The cell so many columns and rows away, inside the map.

@@ -1,6 +1,7 @@
 //! Results of jobs replace the previous ones; the item under the cursor is found again by name.
 
 use super::groups::compare;
+use super::heat;
 use super::patterns::{go_to_moment, show};
 use super::restore;
 use crate::compare::Comparison;
@@ -45,6 +46,7 @@ fn take(app: &mut App, done: Done) {
             restore::metric(app);
             // Counts are the last part of a job only when the comparison came before them.
         }
+        Done::Cells(question, cells) => heat::on_cells(app, *question, cells),
         Done::Compared(Ok(ComparedGroups { comparison, trees })) => {
             app.busy = None;
             app.failure = None;
@@ -165,6 +167,7 @@ fn take_for_dialog(app: &mut App, done: Done) {
         | Done::BaselineSet(_)
         | Done::Timelines(..)
         | Done::Counted(_)
+        | Done::Cells(..)
         | Done::Compared(_)
         | Done::Mined(..) => {}
     }

@@ -392,7 +392,9 @@ impl Session {
             Job::Overview { span } => (format!("{span:?}"), None),
             Job::Threads { question } => (format!("{question:?}"), None),
             Job::Concurrent { question } => (format!("{question:?}"), None),
-            Job::Export { .. } | Job::Arrange { .. } | Job::SetBaseline { .. } => return self.run(job),
+            Job::CountCells { .. } | Job::Export { .. } | Job::Arrange { .. } | Job::SetBaseline { .. } => {
+                return self.run(job);
+            }
         };
         let Some(known) = self.known.clone() else { return self.run(job) };
         if let Some((_, done)) = known.borrow().get(&key) {

@@ -51,7 +51,15 @@ fn draw_heat(canvas: &mut Canvas<'_>, app: &App) {
     if cells.rows == 0 {
         return;
     }
-    let Some(map) = app.histograms.heat.map() else {
+    let heat = &app.histograms.heat;
+    if let Some(failure) = &heat.failure {
+        canvas.text(2, cells.head, failure, StyleScope::Text);
+        return;
+    }
+    // A map for a screen of another size does not fit.
+    let Some(map) =
+        heat.counted.as_ref().filter(|counted| counted.of.size == cells.size()).map(|counted| &*counted.map)
+    else {
         canvas.text(2, cells.head, "counting …", StyleScope::Progress);
         return;
     };

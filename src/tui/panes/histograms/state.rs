@@ -1,13 +1,13 @@
 //! State of the histogram pane: the cursor on the heat map or on a histogram, what is selected, and the cells of the
 //! heat map, which are counted when executions, groups, size or axis change and not for each frame.
 
-use crate::compare::Comparison;
-use crate::compare::heat_map::{HeatBox, HeatMap, HeatSize, time_axis};
+use crate::compare::heat_map::{HeatBox, HeatMap, time_axis};
 use crate::model::Model;
 use crate::model::metric::Metric;
 use crate::tui::frame::HeatCells;
 use crate::tui::groups::{BinSelection, BoxSelection, GroupSide, Selections};
-use std::sync::Arc;
+use crate::tui::heat_cells::{CountedMap, HeatQuestion};
+use crate::tui::job::Busy;
 
 /// State of the histogram pane.
 #[derive(Clone, Debug, Default)]
@@ -80,48 +80,20 @@ impl HistogramPane {
 pub struct HeatPane {
     /// What the columns are of; `None`: the time.
     pub across: Option<Metric>,
-    /// The cells, once they are counted.
+    /// The cells of the latest question that was answered.
     pub counted: Option<CountedMap>,
+    /// The latest question.
+    pub asked: Option<HeatQuestion>,
+    /// The job that counts.
+    pub busy: Option<Busy>,
+    /// Why the latest question has no answer.
+    pub failure: Option<String>,
     /// Column and row of the cursor.
     pub cursor: (usize, usize),
     /// The selected box.
     pub selection: Option<BoxSelection>,
     /// Arrows move the corner of the box.
     pub stretches: bool,
-}
-
-/// A map, and what it was made of.
-#[derive(Clone, Debug)]
-pub struct CountedMap {
-    pub map: Arc<HeatMap>,
-    model: Arc<Model>,
-    comparison: Arc<Comparison>,
-    size: HeatSize,
-}
-
-impl CountedMap {
-    /// Count the executions of both groups. `None` where there are no cells.
-    pub fn new(
-        model: &Arc<Model>,
-        comparison: &Arc<Comparison>,
-        across: &Metric,
-        size: HeatSize,
-    ) -> Option<CountedMap> {
-        let groups = [&*comparison.slow.members, &*comparison.fast.members];
-        let map = Arc::new(HeatMap::new(model, across, groups, size)?);
-        Some(CountedMap { map, model: Arc::clone(model), comparison: Arc::clone(comparison), size })
-    }
-
-    /// True for the map of these.
-    pub fn is_of(&self, model: &Arc<Model>, comparison: &Arc<Comparison>, across: &Metric, size: HeatSize) -> bool {
-        let same = Arc::ptr_eq(&self.model, model) && Arc::ptr_eq(&self.comparison, comparison);
-        same && self.size == size && self.map.across == *across
-    }
-
-    /// True for a map of these executions.
-    pub fn shows(&self, model: &Arc<Model>) -> bool {
-        Arc::ptr_eq(&self.model, model)
-    }
 }
 
 impl HeatPane {
