@@ -17,6 +17,9 @@ pub mod counts {
 pub mod details {
     pub use crate::tui::details::Details;
 }
+pub mod heat_cells {
+    pub use crate::tui::heat_cells::HeatQuestion;
+}
 pub mod job {
     pub use crate::tui::job::{
         ArrangedTrees, BaselineInput, Busy, ComparedGroups, Done, Exported, Job, JobError, JobLane, SelectedPath,

@@ -12,10 +12,12 @@ use whyslow::parts::input::Argument;
 use whyslow::parts::model::execution::ExecutionId;
 use whyslow::parts::session::OpenOptions;
 use whyslow::parts::symbols::files::SymbolPaths;
-use whyslow::parts::tui::job::Done;
-use whyslow::parts::tui::message::UiMessage;
+use whyslow::parts::tui::heat_cells::HeatQuestion;
+use whyslow::parts::tui::job::{Done, Job, JobError};
+use whyslow::parts::tui::message::{UiEffect, UiMessage};
 use whyslow::parts::tui::pane::Pane;
 use whyslow::parts::tui::theme::ColourDepth;
+use whyslow::parts::tui::update::update;
 use whyslow::parts::view::diff_parts::DiffParts;
 use whyslow::parts::view::text::{Glyphs, Page};
 use whyslow::parts::view::{json, text};
@@ -58,6 +60,36 @@ fn a_frame_counts_nothing_anew() {
     assert!(Arc::ptr_eq(&counted(&session), &before));
     session.send(UiMessage::Resize(100, 30));
     assert!(!Arc::ptr_eq(&counted(&session), &before));
+}
+
+/// Counting a million executions takes longer than a frame: nothing waits for it.
+#[test]
+fn cells_are_counted_in_the_background() {
+    let mut session = session(80, 24, "1");
+    let cells = |effects: &[UiEffect]| -> Vec<HeatQuestion> {
+        let question = |effect: &UiEffect| match effect {
+            UiEffect::Start(Job::CountCells { question }) => Some(question.clone()),
+            _ => None,
+        };
+        effects.iter().filter_map(question).collect()
+    };
+    let old = cells(&update(&mut session.app, UiMessage::Resize(100, 30)));
+    assert_eq!(old.len(), 1);
+    assert!(session.lines().iter().any(|line| line.contains("counting …")), "{:?}", session.lines());
+    // The same question is not asked twice, and the answer to an old one is not taken.
+    assert!(cells(&update(&mut session.app, UiMessage::Resize(100, 30))).is_empty());
+    let new = cells(&update(&mut session.app, UiMessage::Resize(120, 40)));
+    let [old, new] = [old, new].map(|mut asked| asked.remove(0));
+    let answer = |of: &HeatQuestion| UiMessage::Done(Done::Cells(Box::new(of.clone()), Ok(of.count())));
+    update(&mut session.app, answer(&old));
+    assert!(session.lines().iter().any(|line| line.contains("counting …")));
+    update(&mut session.app, answer(&new));
+    assert!(!session.lines().iter().any(|line| line.contains("counting …")));
+    // Without memory for them there is the reason.
+    let again = cells(&update(&mut session.app, UiMessage::Resize(90, 30))).remove(0);
+    let refusal = JobError::Failed("no room".to_owned());
+    update(&mut session.app, UiMessage::Done(Done::Cells(Box::new(again), Err(refusal))));
+    assert!(session.lines().iter().any(|line| line.contains("no room")), "{:?}", session.lines());
 }
 
 fn counted(session: &Session) -> Arc<HeatMap> {

@@ -163,12 +163,13 @@ fn root_causes_equal_those_of_anomalies() {
     let twin = serde_json::to_value(anomalies::json(&found.anomalies, &found.notices, None)).unwrap();
     let sources = twin["sources"].as_array().unwrap();
     let page = session.lines();
-    // The first line of the text has the same totals.
+    // The text has the same totals above its patterns, and the sentence of the header first.
     let printed = anomalies::text(&found.anomalies, &found.notices, None, anomalies::ListBounds::FIRST);
     let times: u64 = sources.iter().map(|source| source["occurrences"].as_u64().unwrap()).sum();
     let causes = figure::plural(sources.len() as u64, "root cause");
     let totals = format!("{causes}, {}", figure::plural(times, "time"));
-    assert!(printed.lines().next().unwrap().contains(&totals), "{totals}: {printed}");
+    assert!(printed.lines().any(|line| line.contains(" patterns, ") && line.contains(&totals)), "{totals}: {printed}");
+    assert_eq!(printed.lines().next(), twin["verdict"].as_str());
     let totals = format!("{causes} of delay ({}", figure::plural(times, "occurrence"));
     assert!(page[1].contains(&totals), "{totals}: {}", page[1]);
     let top = usize::from(session.app.frame.inside(session.app.pane).y) + session.app.frame.list.head;

@@ -54,19 +54,6 @@ fn write(
     shown: ListBounds,
     out: &mut String,
 ) -> std::fmt::Result {
-    let s = &found.summary;
-    let step = if found.examined.executions.is_some() { "hop" } else { "message" };
-    writeln!(
-        out,
-        "{} patterns, {} selected ({}): {} anomalies, {}, {}, longest path {}",
-        s.patterns,
-        s.selected,
-        rule(found.limit, found.q, found.s),
-        s.anomalies,
-        figure::plural(found.sources.len() as u64, "root cause"),
-        figure::plural(found.times(), "time"),
-        figure::plural(s.longest_path, step)
-    )?;
     writeln!(out, "{}", verdict(found))?;
     if let Some(compared) = compared {
         writeln!(out, "Comparison: {}", compared.sentence)?;
@@ -83,7 +70,20 @@ fn write(
             writeln!(out, "{}", clean::line(&sentence))?;
         }
     }
-    writeln!(out, "\n{:>9} {:>11} {:>11} {:>11}  pattern", "times", "reference", "limit", "longest")?;
+    let s = &found.summary;
+    let step = if found.examined.executions.is_some() { "hop" } else { "message" };
+    writeln!(
+        out,
+        "\n{} patterns, {} selected ({}): {} anomalies, {}, {}, longest path {}",
+        s.patterns,
+        s.selected,
+        rule(found.limit, found.q, found.s),
+        s.anomalies,
+        figure::plural(found.sources.len() as u64, "root cause"),
+        figure::plural(found.times(), "time"),
+        figure::plural(s.longest_path, step)
+    )?;
+    writeln!(out, "{:>9} {:>11} {:>11} {:>11}  pattern", "times", "reference", "limit", "longest")?;
     for p in found.patterns.iter().take(shown.patterns) {
         let [reference, limit, longest] = [p.max_ref_ns, p.limit_ns, p.longest_ns].map(figure::duration);
         let (name, reason) = (clean::text(&p.name), p.verdict.reason());

@@ -140,6 +140,8 @@ pub fn on_arranged(app: &mut App, arrangement: Arrangement, result: Result<Arran
 /// What is not as it is in the whole tree, with the way back.
 fn arrangement_in_words(app: &App) -> String {
     match transforms(app).last() {
+        // While a subtree is shown alone, - takes that back first.
+        Some(last) if !app.tree.rows.zoom().is_empty() => format!("{last}; Backspace: the whole tree"),
         Some(last) => format!("{last}; -: back, Backspace: the whole tree"),
         None if app.tree.arrangement.kernel == KernelFrames::Shown => "kernel functions shown; H: hide them".to_owned(),
         None if app.arranged_tree().is_some_and(|tree| tree.hides_kernel) => {
