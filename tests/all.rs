@@ -6,6 +6,7 @@
 
 mod accounts;
 mod archives;
+mod browser;
 mod cli;
 mod clocks;
 mod compiled;
