@@ -1,8 +1,9 @@
 //! The page of a report in a real browser: its layout at three widths, light and dark, and that it loads nothing.
 //!
-//! In: reports of fixtures, with a script at the end that measures the page where it was laid out. Out: measures, and a
-//! screenshot. Chromium is found by the variable `WHYSLOW_BROWSER`, else by its usual names.
+//! In: reports of fixtures, with a script at the end that measures the page. Out: measures, and a screenshot. The
+//! variable `WHYSLOW_BROWSER` names the browser; without it Chromium is looked for by its usual names.
 
+use crate::support::ask::{run, whyslow};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,7 +19,8 @@ addEventListener('load', () => {
   const loaded = performance.getEntriesByType('resource').map(entry => entry.name);
   document.title = 'measured ' + JSON.stringify({
     window: innerWidth, page: document.documentElement.scrollWidth,
-    flames: [...document.querySelectorAll('svg.flame')].map(place), heat: [...document.querySelectorAll('svg.heat')].map(place),
+    flames: [...document.querySelectorAll('svg.flame')].map(place),
+    heat: [...document.querySelectorAll('svg.heat')].map(place),
     ground: style.backgroundColor, ink: style.color, loaded,
   });
 });
@@ -40,9 +42,7 @@ fn browser(words: &[&str]) -> Vec<u8> {
 fn report(trace: &str, folder: &Path) -> String {
     let page = folder.join("page.html");
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(trace);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
-    let status = command.args(["report", "-o"]).args([&page, &trace]).stdout(Stdio::null()).stderr(Stdio::null());
-    assert!(status.status().unwrap().success(), "{}", trace.display());
+    run(whyslow(["report", "-o"]).args([&page, &trace]));
     let html = std::fs::read_to_string(&page).unwrap();
     std::fs::write(&page, html + MEASURE).unwrap();
     format!("file://{}", page.display())

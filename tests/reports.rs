@@ -52,6 +52,32 @@ fn report_writes_each_format_by_the_ending_of_the_file() {
     }
 }
 
+/// The states of all threads around the slowest execution: its own thread first, then the one to blame. A database has
+/// none.
+#[test]
+fn pages_draw_all_threads_during_the_slowest_execution() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = |input: &str| {
+        let path = folder.path().join("page.html");
+        assert_eq!(stdout(&["report", input, "-o", path.to_str().unwrap()]), "");
+        std::fs::read_to_string(path).unwrap()
+    };
+    let lanes = |page: &str| -> Vec<String> {
+        let (_, lanes) = page.split_once("<h2>All ").expect("no lanes");
+        let (lanes, _) = lanes.split_once("<h2>").unwrap();
+        let labels = lanes.split("<text x=\"2\" y=\"12\">").skip(1);
+        labels.map(|label| label.split_once('<').unwrap().0.to_owned()).collect()
+    };
+    let of_threads = lanes(&page(LOCK));
+    assert!(of_threads[0].starts_with("worker ") && of_threads[1].starts_with("journal "), "{of_threads:?}");
+    let of_ranks = lanes(&page(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/archives/late_sender/trace")));
+    assert_eq!(of_ranks.len(), 6, "{of_ranks:?}");
+    assert_eq!(of_ranks[0], "rank 1");
+    let database = folder.path().join("lock.why");
+    stdout(&["build", LOCK, "-o", database.to_str().unwrap()]);
+    assert!(!page(database.to_str().unwrap()).contains("<h2>All "));
+}
+
 #[test]
 fn report_prints_a_command_that_gives_the_same_verdict() {
     let mut words = vec!["report", LOCK];

@@ -30,7 +30,7 @@ use crate::tui::saved::SavedView;
 use crate::tui::setup::{Backend, FirstQuestion, Setup, UiOptions};
 use crate::tui::theme::{self, ColourDepth};
 use crate::view::diff_parts::DiffParts;
-use crate::view::report::{Report, ReportFormat, drawn};
+use crate::view::report::{Report, ReportFormat, drawn, slowest_lanes};
 use crate::view::{anomalies, json};
 use clap::Args;
 use std::ffi::OsStr;
@@ -217,7 +217,7 @@ impl Analyst {
 }
 
 impl Analyst {
-    /// The comparison as a report; a page shows timelines where the recording has them.
+    /// The comparison as a report; a page shows timelines and threads where the recording has them.
     fn report(&mut self, report: Report<'_>, format: ReportFormat, ctx: &Ctx) -> anyhow::Result<Vec<u8>> {
         let timelines = match (format, &self.session) {
             (ReportFormat::Html, Session::Traces(_)) => {
@@ -225,7 +225,16 @@ impl Analyst {
             }
             _ => None,
         };
-        Ok(format.write(&Report { timelines: timelines.as_deref(), ..report }))
+        let is_page = format == ReportFormat::Html && !matches!(self.session, Session::Databases(_));
+        let threads = match slowest_lanes(report.model, report.comparison).filter(|_| is_page) {
+            Some(request) => {
+                let recorded = self.recorded(ctx)?;
+                let lanes = recorded.lanes().lanes(&request, ctx)?;
+                Some(self.whole(&recorded, lanes)?)
+            }
+            None => None,
+        };
+        Ok(format.write(&Report { timelines: timelines.as_deref(), threads: threads.as_ref(), ..report }))
     }
 }
 
@@ -343,7 +352,11 @@ impl Backend for Analyst {
                 }
             }
             Exported::Report { model, comparison, command, format } => {
-                return self.report(Report { model, comparison, command, timelines: None }, *format, ctx);
+                return self.report(
+                    Report { model, comparison, command, timelines: None, threads: None },
+                    *format,
+                    ctx,
+                );
             }
             Exported::Anomalies { found, path, compared } => {
                 let document = anomalies::json(&found.anomalies, &found.notices, compared.clone());

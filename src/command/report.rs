@@ -2,13 +2,15 @@
 
 use super::console::{self, Console};
 use super::{Outcome, Question, compared, places};
+use crate::base::ctx::Ctx;
 use crate::base::file::Existing;
 use crate::confinement::Files;
 use crate::input::Argument;
 use crate::model::Model;
+use crate::model::thread_lanes::{LanesRequest, ThreadLanes};
 use crate::options::{GroupOptions, InputOptions};
 use crate::session::{Session, UsageError};
-use crate::view::report::{ENDINGS, Report, ReportFormat, drawn};
+use crate::view::report::{ENDINGS, Report, ReportFormat, drawn, slowest_lanes};
 use anyhow::Context;
 use clap::Args;
 use std::io::Write;
@@ -50,6 +52,14 @@ impl ReportOptions {
     }
 }
 
+/// All threads over a span, where the input has their states: databases have none.
+fn threads_meanwhile(session: &mut Session, request: &LanesRequest, ctx: &Ctx) -> anyhow::Result<Option<ThreadLanes>> {
+    if matches!(session, Session::Databases(_)) {
+        return Ok(None);
+    }
+    Ok(Some(session.history("report", ctx)?.lanes().lanes(request, ctx)?))
+}
+
 impl Question for ReportOptions {
     fn input(&self) -> &InputOptions {
         &self.input
@@ -70,7 +80,8 @@ impl Question for ReportOptions {
     fn run(&self, mut session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let command = self.groups.command_line(&self.input).explain(&self.groups.request(&self.input));
         let (model, comparison) = compared(&self.input, &self.groups, &[], &mut session, console)?;
-        let mut report = Report { model: &model, comparison: &comparison, command: &command, timelines: None };
+        let mut report =
+            Report { model: &model, comparison: &comparison, command: &command, timelines: None, threads: None };
         match &self.output {
             None => console::print(&report.markdown())?,
             Some(path) => {
@@ -80,7 +91,13 @@ impl Question for ReportOptions {
                     // Databases and archives have no scheduler events.
                     _ => None,
                 };
-                report.timelines = timelines.as_ref();
+                let threads = match (format, slowest_lanes(&model, &comparison)) {
+                    (ReportFormat::Html, Some(request)) => {
+                        console.with_progress(|ctx| threads_meanwhile(&mut session, &request, ctx))?
+                    }
+                    _ => None,
+                };
+                (report.timelines, report.threads) = (timelines.as_ref(), threads.as_ref());
                 let bytes = format.write(&report);
                 console
                     .output()?

@@ -23,7 +23,7 @@ pub fn summary(app: &App) -> String {
             format!("{fenced}\n### Reproduce\n\n    {command}\n")
         }
         (Some(model), Some(comparison), _) => {
-            Report { model, comparison, command: &command, timelines: None }.markdown()
+            Report { model, comparison, command: &command, timelines: None, threads: None }.markdown()
         }
         _ => String::new(),
     }

@@ -5,6 +5,7 @@ use crate::compare::filter::Filter;
 use crate::compare::{Comparison, ComparisonRequest, Dimension, Group, GroupsOrigin, share_of_group};
 use crate::model::Model;
 use crate::model::metric::Metric;
+use crate::model::thread_lanes::ThreadLanes;
 use crate::view::words;
 
 /// The subject of a report.
@@ -18,6 +19,9 @@ pub struct Report<'a> {
     pub command: &'a str,
     /// The same executions with the timelines of [`drawn`], where the recording has them.
     pub timelines: Option<&'a Model>,
+    /// All threads during the slowest execution, where their states are known;
+    /// [`slowest_lanes`](super::slowest_lanes) asks for them.
+    pub threads: Option<&'a ThreadLanes>,
 }
 
 impl Report<'_> {

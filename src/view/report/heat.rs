@@ -92,7 +92,8 @@ mod tests {
     fn element_has_a_rectangle_for_each_cell_with_executions() {
         let model = scenario::lock_contention(5, 16.0);
         let comparison = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap();
-        let svg = element(&Report { model: &model, comparison: &comparison, command: "", timelines: None });
+        let svg =
+            element(&Report { model: &model, comparison: &comparison, command: "", timelines: None, threads: None });
         let sum = |group: &str| -> usize {
             let words = svg.split("<title>").skip(1).filter_map(|rest| rest.split_once("</title>"));
             // A cell of both groups has two rectangles with the same words.

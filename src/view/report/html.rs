@@ -14,6 +14,7 @@ use crate::base::time::Timestamp;
 use crate::model::Model;
 use crate::model::metric::Metric;
 use crate::view::markup::Escaped;
+use crate::view::thread_lanes::picture;
 use crate::view::words;
 use std::fmt::{self, Write};
 
@@ -54,6 +55,7 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     differences(report, out)?;
     example_table(report, out)?;
     timelines(report, out)?;
+    threads(report, out)?;
     writeln!(out, "<h2>Where the time goes</h2>\n<div class=\"wide\">{}</div>", flame::element(report, Widths::Slow))?;
     if !c.fast.members.is_empty() {
         writeln!(out, "<div class=\"wide\">{}</div>", flame::element(report, Widths::Fast))?;
@@ -184,6 +186,16 @@ fn example_table(report: &Report<'_>, out: &mut String) -> fmt::Result {
         )?;
     }
     writeln!(out, "</table></div>")
+}
+
+fn threads(report: &Report<'_>, out: &mut String) -> fmt::Result {
+    let Some(lanes) = report.threads.filter(|lanes| !lanes.lanes.is_empty()) else { return Ok(()) };
+    let who = if lanes.of_ranks { "ranks" } else { "threads" };
+    writeln!(
+        out,
+        "<h2>All {who} during the slowest execution</h2>\n<div class=\"wide\">{}</div>",
+        picture::element(lanes, report.model.origin)
+    )
 }
 
 fn timelines(report: &Report<'_>, out: &mut String) -> fmt::Result {

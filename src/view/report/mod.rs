@@ -17,9 +17,11 @@ mod timelines;
 pub use document::{Invocation, Report};
 pub use format::{ENDINGS, ReportFormat};
 
+use crate::base::time::Span;
 use crate::compare::Comparison;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
+use crate::model::thread_lanes::LanesRequest;
 
 impl Report<'_> {
     /// One HTML page.
@@ -43,6 +45,27 @@ pub fn drawn(model: &Model, comparison: &Comparison) -> Vec<ExecutionId> {
     examples::drawn(model, comparison).into_iter().map(|(_, id)| id).collect()
 }
 
+/// Columns of lanes on a page, and lanes.
+const LANE_COLUMNS: usize = 490;
+const LANES: usize = 16;
+
+/// What a page asks of all threads: their states during the slowest execution, and a tenth of it before and after;
+/// its own thread comes first, then those that causes name. `None` where there is no slow execution.
+pub fn slowest_lanes(model: &Model, comparison: &Comparison) -> Option<LanesRequest> {
+    let slowest = drawn(model, comparison).first()?.index();
+    let (start, duration) = (model.executions.start.at(slowest), model.executions.duration(slowest));
+    let around = duration / 10;
+    let own = model.who.get(model.executions.who.at(slowest).index());
+    let mut causes: Vec<(String, i32)> =
+        own.map(|who| (model.names.get(who.host).to_owned(), who.tid)).into_iter().collect();
+    for cause in &comparison.causes {
+        let named = cause.by.host.clone().zip(cause.by.tid).filter(|named| !causes.contains(named));
+        causes.extend(named);
+    }
+    let span = Span::new(start - around, start + duration + around);
+    Some(LanesRequest { span, columns: LANE_COLUMNS, most: LANES, causes, ..LanesRequest::default() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,8 +86,13 @@ mod tests {
     #[test]
     fn report_escapes_texts_of_the_trace() {
         let (model, comparison) = hostile();
-        let report =
-            Report { model: &model, comparison: &comparison, command: "whyslow explain '<b>'", timelines: None };
+        let report = Report {
+            model: &model,
+            comparison: &comparison,
+            command: "whyslow explain '<b>'",
+            timelines: None,
+            threads: None,
+        };
         for text in [report.html(), report.svg()] {
             for bad in ["<script>alert", "<img", "\u{202e}", "\u{1b}", "'<b>'"] {
                 assert!(!text.contains(bad), "{bad} in {text}");
@@ -81,7 +109,13 @@ mod tests {
     fn report_contains_the_answer_in_each_format() {
         let model = scenario::lock_contention(5, 16.0);
         let comparison = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap();
-        let report = Report { model: &model, comparison: &comparison, command: "whyslow explain t", timelines: None };
+        let report = Report {
+            model: &model,
+            comparison: &comparison,
+            command: "whyslow explain t",
+            timelines: None,
+            threads: None,
+        };
         let sentence = &comparison.verdict.sentence;
         let (html, markdown) = (Escaped(sentence).to_string(), Plain(sentence).to_string());
         for (text, sentence) in [(report.html(), &html), (report.markdown(), &markdown)] {

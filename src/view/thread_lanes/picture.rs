@@ -1,4 +1,4 @@
-//! Many threads over time as a picture in SVG: one file, which loads nothing.
+//! Many threads over time as a picture in SVG: one file, which loads nothing, or a part of a page.
 //!
 //! A column of a lane is as high as the part of it in which a thread is active (of several threads: the mean number, up
 //! to one), in the colour of the state of activity with most time; below it, or where there is none, the wait with most
@@ -38,24 +38,34 @@ struct Column {
     other: Option<SegmentKind>,
 }
 
-/// The picture; times count from `origin`.
+/// The picture as a file, on white; times count from `origin`.
 pub fn picture(lanes: &ThreadLanes, origin: Timestamp) -> String {
+    drawn(lanes, origin, "\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>")
+}
+
+/// The picture as a part of a page, in the colours of its text and ground; times count from `origin`.
+pub fn element(lanes: &ThreadLanes, origin: Timestamp) -> String {
+    drawn(lanes, origin, "")
+}
+
+fn drawn(lanes: &ThreadLanes, origin: Timestamp, ground: &str) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
-    let _ = write(lanes, origin, &mut out);
+    let _ = write(lanes, origin, ground, &mut out);
     out
 }
 
-fn write(lanes: &ThreadLanes, origin: Timestamp, out: &mut String) -> fmt::Result {
+fn write(lanes: &ThreadLanes, origin: Timestamp, ground: &str, out: &mut String) -> fmt::Result {
     let bottom = HEAD + lanes.lanes.len() * ROW;
     let (width, height) = (LEFT + WIDTH + 10, bottom + 3 * ROW);
     writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" font-family=\"ui-monospace, monospace\" font-size=\"12\">"
+         viewBox=\"0 0 {width} {height}\" font-family=\"ui-monospace, monospace\" font-size=\"12\" \
+         fill=\"currentColor\">"
     )?;
     let title = window(lanes, origin);
-    writeln!(out, "<title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>", Escaped(&title))?;
+    writeln!(out, "<title>{}</title>{ground}", Escaped(&title))?;
     writeln!(out, "<text x=\"2\" y=\"14\">{}</text>", Escaped(&format!("{title}; {}", order(lanes))))?;
     for (at, lane) in lanes.lanes.iter().enumerate() {
         write_lane(lanes, lane, HEAD + at * ROW, origin, out)?;
@@ -63,7 +73,7 @@ fn write(lanes: &ThreadLanes, origin: Timestamp, out: &mut String) -> fmt::Resul
     let span = lanes.grid.whole();
     for (column, text) in ticks(span.start.since(origin), span.len(), WIDTH / CHARACTER) {
         let x = LEFT + column * CHARACTER;
-        writeln!(out, "<line x1=\"{x}\" y1=\"{HEAD}\" x2=\"{x}\" y2=\"{}\" stroke=\"#dddddd\"/>", bottom + 4)?;
+        writeln!(out, "<line x1=\"{x}\" y1=\"{HEAD}\" x2=\"{x}\" y2=\"{}\" stroke=\"#88888866\"/>", bottom + 4)?;
         writeln!(out, "<text x=\"{x}\" y=\"{}\">{text}</text>", bottom + ROW)?;
     }
     let mut x = LEFT;
