@@ -263,6 +263,33 @@ fn is_whole_timeline(timeline: &serde_json::Value, duration: i64) {
     assert!(list("events").iter().any(|e| e["kind"] == "call"), "calls are recorded");
 }
 
+/// The calls of two executions: the roots have all time, children no more than their parents, and a call is in one row.
+fn are_whole_calls(both: &serde_json::Value) {
+    let list = |value: &serde_json::Value| value.as_array().unwrap().clone();
+    let rows = list(&both["calls"]["rows"]);
+    assert_eq!((&both["calls"]["rows_left_out"], &both["calls"]["coarse"]), (&0.into(), &0.into()));
+    assert!(rows.len() > 5 && rows[0]["parent"].is_null());
+    for side in ["a", "b"] {
+        let whole = both[side]["duration_ns"].as_i64().unwrap();
+        assert_eq!(rows[0][side]["ns"].as_i64(), Some(whole));
+        for (at, row) in rows.iter().enumerate() {
+            let below = rows.iter().filter(|child| child["parent"].as_u64() == Some(at as u64));
+            let sum: i64 = below.filter_map(|child| child[side]["ns"].as_i64()).sum();
+            assert!(sum <= row[side]["ns"].as_i64().unwrap_or(0), "row {at}");
+        }
+        let calls = list(&both[format!("{side}_timeline")]["calls"]);
+        let alone = |row: &&serde_json::Value| {
+            let times = |side: &str| row[side]["times"].as_u64().unwrap_or(0);
+            row["names"].as_array().unwrap().len() == 1 && times("a") < 2 && times("b") < 2
+        };
+        let single: i64 = rows.iter().filter(alone).filter_map(|row| row[side]["ns"].as_i64()).sum();
+        assert_eq!(single, calls.iter().map(|call| call["ns"].as_i64().unwrap()).sum::<i64>());
+        assert_eq!(calls[0]["ns"].as_i64(), Some(whole));
+    }
+    let delta: i64 = ["a", "b"].iter().zip([1, -1]).map(|(s, by)| by * both[*s]["duration_ns"].as_i64().unwrap()).sum();
+    assert_eq!(rows[0]["delta_ns"].as_i64(), Some(delta));
+}
+
 #[test]
 fn diff_aligns_two_executions_moment_by_moment() {
     let ask = |more: &[&str]| {
@@ -289,13 +316,18 @@ fn diff_aligns_two_executions_moment_by_moment() {
     for side in ["a", "b"] {
         is_whole_timeline(&both[format!("{side}_timeline")], both[side]["duration_ns"].as_i64().unwrap());
     }
+    are_whole_calls(both);
     let largest = |m: &&serde_json::Value| m["delta_ns"].as_i64().unwrap().abs();
     let most = both["moments"].as_array().unwrap().iter().max_by_key(largest).unwrap();
     assert_eq!(both["divergence"]["delta_ns"], most["delta_ns"]);
     assert!(both["divergence"]["a_ns"].as_i64() <= Some(long("slow")));
     let out = output(&["diff", "--task", "app:request", "--executions", &typed, LOCK]);
     let text = String::from_utf8(out.stdout).unwrap();
-    let drawn = text.lines().filter(|line| line.contains('|')).count();
+    let of_thread = |line: &&str| {
+        let name = line.split_once('|').map(|(name, _)| name.trim());
+        name.is_some_and(|name| !["", "calls", "events"].contains(&name))
+    };
+    let drawn = text.lines().filter(of_thread).count();
     let threads = |side: &str| both[format!("{side}_timeline")]["threads"].as_array().unwrap().len();
     assert_eq!(drawn, threads("a") + threads("b"), "a line per thread: {text}");
     assert!(text.contains("waits for journal") && text.contains("(lock)"), "{text}");

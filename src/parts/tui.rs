@@ -42,7 +42,7 @@ pub mod layers {
     pub use crate::tui::layers::details::DetailsPage;
     pub use crate::tui::layers::page::{PageLayer, page_height};
     pub use crate::tui::layers::threads::state::ThreadsView;
-    pub use crate::tui::layers::timeline::state::{LoadedTimelines, TimelineContent, TimelineView};
+    pub use crate::tui::layers::timeline::state::{LoadedTimelines, PairAlignment, TimelineContent, TimelineView};
     pub use crate::tui::overview::OverviewView;
 }
 pub mod message {

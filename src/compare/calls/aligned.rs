@@ -12,6 +12,7 @@
 
 use super::repeats::{RepeatRun, Units};
 use super::{CallTree, PathCall};
+use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::time::Ns;
 use crate::compare::CompareError;
 use crate::compare::arranged::KernelFrames;
@@ -92,22 +93,29 @@ pub struct PairedCalls {
 }
 
 impl PairedCalls {
-    /// Align two executions whose timelines the model holds.
-    pub fn new(model: &Model, a: ExecutionId, b: ExecutionId, kernel: KernelFrames) -> Result<Self, CompareError> {
-        let unknown = [a, b].into_iter().find(|id| !model.timelines.contains_key(id));
-        match unknown {
-            Some(id) => Err(unknown_execution(model, id)),
-            None => Ok(Self::of(&model.contexts, [a, b].map(|id| CallTree::new(model, id, kernel)))),
+    /// Align two executions whose timelines the model holds; of one alone all rows are its own.
+    pub fn new(
+        model: &Model,
+        a: ExecutionId,
+        b: Option<ExecutionId>,
+        kernel: KernelFrames,
+        cancel: &Cancel,
+    ) -> Result<Self, CompareError> {
+        let unknown = std::iter::once(a).chain(b).find(|id| !model.timelines.contains_key(id));
+        if let Some(id) = unknown {
+            return Err(unknown_execution(model, id));
         }
+        let trees = [Some(a), b].map(|id| id.map_or_else(CallTree::default, |id| CallTree::new(model, id, kernel)));
+        Ok(Self::of(&model.contexts, trees, cancel)?)
     }
 
     /// Align two trees.
-    pub fn of(contexts: &Contexts, trees: [CallTree; 2]) -> PairedCalls {
+    fn of(contexts: &Contexts, trees: [CallTree; 2], cancel: &Cancel) -> Result<PairedCalls, Cancelled> {
         let row_of = [0, 1].map(|of| vec![0; trees[of].calls().len()]);
-        let mut aligning =
-            Aligning { contexts, paired: PairedCalls { trees, row_of, ..Default::default() }, todo: Vec::new() };
-        aligning.run();
-        aligning.paired
+        let paired = PairedCalls { trees, row_of, ..Default::default() };
+        let mut aligning = Aligning { contexts, paired, todo: Vec::new(), cancel };
+        aligning.run()?;
+        Ok(aligning.paired)
     }
 
     /// The row of a call of an execution, that of the call alone where it repeats.
@@ -153,6 +161,15 @@ impl PairedCalls {
         to.start + (part * i128::from(to.end - to.start) / whole.max(1)) as Ns
     }
 
+    /// The contexts of the calls of a row: several where a unit of several repeats.
+    pub fn unit(&self, row: &AlignedRow) -> impl Iterator<Item = ContextId> + '_ {
+        let of = usize::from(row.a.is_none());
+        let tree = &self.trees[of];
+        let next = |at: &u32| Some(*at + tree.call(*at)?.size);
+        let all = std::iter::successors(row.calls(of).map(|calls| calls.first), next);
+        all.take(row.unit as usize).filter_map(|at| tree.call(at)).map(|call| call.context)
+    }
+
     fn length(&self, execution: usize) -> Ns {
         let roots = self.trees[execution].children(None);
         roots.filter_map(|root| self.trees[execution].call(root)).map(PathCall::end_ns).max().unwrap_or(0)
@@ -171,15 +188,16 @@ struct Aligning<'a> {
     contexts: &'a Contexts,
     paired: PairedCalls,
     todo: Vec<(Option<u32>, Todo)>,
+    cancel: &'a Cancel,
 }
 
 impl Aligning<'_> {
-    fn run(&mut self) {
+    fn run(&mut self) -> Result<(), Cancelled> {
         let roots = [0, 1].map(|of| self.paired.trees[of].children(None).collect::<Vec<u32>>());
         // The roots are the same, whatever their names.
         let first = match roots.each_ref().map(Vec::as_slice) {
             [[a], [b]] => vec![Todo::Call([Some(*a), Some(*b)])],
-            _ => self.aligned(roots),
+            _ => self.aligned(roots)?,
         };
         self.todo.extend(first.into_iter().rev().map(|todo| (None, todo)));
         while let Some((parent, todo)) = self.todo.pop() {
@@ -193,7 +211,7 @@ impl Aligning<'_> {
                     for (of, call) in calls.into_iter().enumerate() {
                         call.into_iter().for_each(|call| self.paired.row_of[of][call as usize] = row);
                     }
-                    (row, self.aligned(below))
+                    (row, self.aligned(below)?)
                 }
                 Todo::Run { unit, calls } => {
                     let longest = calls.iter().map(Vec::len).max().unwrap_or(0);
@@ -208,6 +226,7 @@ impl Aligning<'_> {
             let AlignedRow { parent, size, .. } = self.paired.rows[at];
             parent.into_iter().for_each(|parent| self.paired.rows[parent as usize].size += size);
         }
+        Ok(())
     }
 
     fn push(&mut self, parent: Option<u32>, unit: usize, calls: [Vec<u32>; 2]) -> u32 {
@@ -233,7 +252,7 @@ impl Aligning<'_> {
     }
 
     /// The calls of two, aligned.
-    fn aligned(&mut self, calls: [Vec<u32>; 2]) -> Vec<Todo> {
+    fn aligned(&mut self, calls: [Vec<u32>; 2]) -> Result<Vec<Todo>, Cancelled> {
         let frame = |of: usize| {
             let of_call = |at: &u32| self.paired.trees[of].call(*at).map(|call| self.contexts.frame(call.context));
             calls[of].iter().filter_map(of_call).collect::<Vec<Frame>>()
@@ -252,7 +271,7 @@ impl Aligning<'_> {
             units.runs(&frames[of]).into_iter().map(element).collect::<Vec<Element>>()
         });
         let mut found = Vec::new();
-        for pair in pairs(&elements[0], &elements[1], &mut self.paired.coarse) {
+        for pair in pairs(&elements[0], &elements[1], &mut self.paired.coarse, self.cancel)? {
             let runs = match pair {
                 Paired::Both(i, j) => [Some(elements[0][i].run), Some(elements[1][j].run)],
                 Paired::First(i) => [Some(elements[0][i].run), None],
@@ -269,7 +288,7 @@ impl Aligning<'_> {
                 found.push(Todo::Run { unit, calls: [a.to_vec(), b.to_vec()] });
             }
         }
-        found
+        Ok(found)
     }
 }
 
@@ -283,7 +302,7 @@ struct Element {
 }
 
 /// Pair the elements of two sequences: those that both have once, then those between.
-fn pairs(a: &[Element], b: &[Element], coarse: &mut usize) -> Vec<Paired> {
+fn pairs(a: &[Element], b: &[Element], coarse: &mut usize, cancel: &Cancel) -> Result<Vec<Paired>, Cancelled> {
     let mut places: HashMap<u32, [(usize, usize); 2]> = HashMap::default();
     for (of, elements) in [a, b].into_iter().enumerate() {
         for (at, element) in elements.iter().enumerate() {
@@ -299,6 +318,7 @@ fn pairs(a: &[Element], b: &[Element], coarse: &mut usize) -> Vec<Paired> {
     let mut found = Vec::with_capacity(a.len().max(b.len()));
     let (mut i, mut j) = (0, 0);
     for (to_i, to_j) in anchors.into_iter().map(|(i, j)| (i, Some(j))).chain([(a.len(), None)]) {
+        cancel.check()?;
         let end = to_j.unwrap_or(b.len());
         between(&a[i..to_i], &b[j..end], coarse, |pair| {
             found.push(match pair {
@@ -310,7 +330,7 @@ fn pairs(a: &[Element], b: &[Element], coarse: &mut usize) -> Vec<Paired> {
         found.extend(to_j.map(|to_j| Paired::Both(to_i, to_j)));
         (i, j) = (to_i + 1, end + 1);
     }
-    found
+    Ok(found)
 }
 
 /// Of pairs with increasing first places, the most that have increasing second places, too.

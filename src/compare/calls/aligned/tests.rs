@@ -12,7 +12,7 @@ fn of(a: &[(&str, Ns)], b: &[(&str, Ns)]) -> (Model, PairedCalls) {
         let timeline = timeline(&mut model, segments);
         CallTree::of(&model.contexts, &timeline, &[], MOST_CALLS)
     });
-    let paired = PairedCalls::of(&model.contexts, trees);
+    let paired = PairedCalls::of(&model.contexts, trees, &Cancel::default()).unwrap();
     (model, paired)
 }
 
@@ -140,7 +140,7 @@ fn sequences_that_are_too_long_are_paired_from_the_left_and_counted() {
     let mut some = |n: usize| (0..n).map(|_| element(source.below(9) as u32)).collect::<Vec<_>>();
     let (a, b) = (some(1500), some(900));
     let mut coarse = 0;
-    let found = pairs(&a, &b, &mut coarse);
+    let found = pairs(&a, &b, &mut coarse, &Cancel::default()).unwrap();
     assert_eq!(coarse, 1);
     let (mut i, mut j) = (0, 0);
     for pair in found {
