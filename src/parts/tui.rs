@@ -19,8 +19,8 @@ pub mod details {
 }
 pub mod job {
     pub use crate::tui::job::{
-        ArrangedTrees, BaselineInput, Busy, ComparedGroups, Done, Exported, Job, JobError, JobLane, SelectedPath,
-        TaskSummary, WriteOutcome,
+        ArrangedTrees, BaselineInput, Busy, ComparedGroups, Done, Exported, Job, JobError, JobLane, ReadTimelines,
+        SelectedPath, TaskSummary, WriteOutcome,
     };
 }
 pub mod keeping {

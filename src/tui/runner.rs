@@ -60,7 +60,8 @@ impl Runner {
             }
             Job::Survey => send(Done::Surveyed(caught(ctx, || self.backend.survey(ctx)).map(Into::into))),
             Job::Timelines { executions, kernel } => {
-                let read = caught(ctx, || timelines(self.backend.timelines(&executions, ctx)?, &executions, kernel, ctx));
+                let read =
+                    caught(ctx, || timelines(self.backend.timelines(&executions, ctx)?, &executions, kernel, ctx));
                 send(Done::Timelines(executions, read));
             }
             Job::Concurrent { question } => {

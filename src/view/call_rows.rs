@@ -110,7 +110,7 @@ pub fn shown(calls: &PairedCalls, least: Ns, is_open: impl Fn(u32) -> bool) -> V
 
 /// The name of a row that is shown.
 pub fn label(model: &Model, calls: &PairedCalls, shown: &ShownCalls) -> String {
-    if shown.short > 0 {
+    if shown.short > 1 {
         return figure::plural(shown.short as u64, "short call");
     }
     let name = |context: ContextId| abbreviated(&words::frame(model, context)).to_string();
@@ -124,6 +124,103 @@ pub fn label(model: &Model, calls: &PairedCalls, shown: &ShownCalls) -> String {
     let text = names.join(" › ");
     let Some(row) = calls.rows.get(shown.last as usize).filter(|row| row.is_run()) else { return text };
     let count = |calls: Option<RowCalls>| calls.map_or(0, |calls| calls.times);
-    let unit: Vec<String> = calls.unit(row).map(name).collect();
-    format!("{} × {}, × {}", unit.join(", "), count(row.a), count(row.b))
+    format!("{} × {}, × {}", unit_text(calls.unit(row).map(name)), count(row.a), count(row.b))
+}
+
+/// Names of a unit that are told, at most.
+const MOST_NAMES: usize = 4;
+
+/// The calls of a unit: `read`, or `2 read, parse`.
+fn unit_text(names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.collect();
+    let runs: Vec<&[String]> = names.chunk_by(|a, b| a == b).collect();
+    let told = runs.iter().take(MOST_NAMES).map(|run| match run {
+        [one] => one.clone(),
+        several => format!("{} {}", several.len(), several[0]),
+    });
+    let more = if runs.len() > MOST_NAMES { Some("…".to_owned()) } else { None };
+    told.chain(more).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ctx::Cancel;
+    use crate::compare::arranged::KernelFrames;
+    use crate::model::context::{Frame, FrameKind};
+    use crate::model::execution::ExecutionId;
+    use crate::model::execution_timeline::{ExecutionTimeline, TimelineSegment};
+    use crate::model::wait_kind::WaitKind;
+
+    /// Two executions of segments as (path, length), aligned.
+    fn of(executions: [&[(&str, Ns)]; 2]) -> (Model, PairedCalls) {
+        let mut model = Model::default();
+        for (at, segments) in executions.iter().enumerate() {
+            let mut timeline = ExecutionTimeline::default();
+            for (path, ns) in *segments {
+                let mut context = None;
+                for name in path.split(' ') {
+                    let name = model.names.intern(name);
+                    context = Some(model.contexts.child(context, Frame { kind: FrameKind::Function, name }));
+                }
+                let (start_ns, state, context) = (timeline.ns, WaitKind::Cpu, context.unwrap());
+                timeline.segments.push(TimelineSegment { start_ns, ns: *ns, thread: 0, state, cpu: None, context });
+                timeline.ns += ns;
+            }
+            model.timelines.insert(ExecutionId::at(at), timeline);
+        }
+        let [a, b] = [0, 1].map(ExecutionId::at);
+        let calls = PairedCalls::new(&model, a, Some(b), KernelFrames::Shown, &Cancel::default()).unwrap();
+        (model, calls)
+    }
+
+    fn drawn(executions: [&[(&str, Ns)]; 2], least: Ns, is_open: impl Fn(u32) -> bool) -> Vec<String> {
+        let (model, calls) = of(executions);
+        let rows = shown(&calls, least, is_open);
+        let line = |row: &ShownCalls| {
+            format!("{}{} {}|{}", " ".repeat(row.level), label(&model, &calls, row), row.a_ns, row.b_ns)
+        };
+        rows.iter().map(line).collect()
+    }
+
+    #[test]
+    fn shown_joins_chains_and_short_neighbours() {
+        let a: &[(&str, Ns)] = &[("p main parse", 50), ("p main log", 1), ("p main send", 2), ("p main read page", 40)];
+        let b: &[(&str, Ns)] = &[("p main parse", 30), ("p main read page", 60)];
+        let expected = ["p › main 93|90", " parse 50|30", " 2 short calls 3|0", " read › page 40|60"];
+        assert_eq!(drawn([a, b], 10, |_| true).len(), 5, "short calls that are open have rows of their own");
+        assert_eq!(drawn([a, b], 10, |row| row < 3), expected);
+        assert_eq!(drawn([a, b], 10, |_| false), ["p › main 93|90"]);
+    }
+
+    #[test]
+    fn label_says_how_often_each_execution_repeats() {
+        let a: &[(&str, Ns)] = &[("p x", 5), ("p", 1), ("p x", 5), ("p", 1), ("p x", 5)];
+        let b: &[(&str, Ns)] = &[("p x", 5), ("p", 9)];
+        assert_eq!(drawn([a, b], 1, |row| row == 0), ["p 17|14", " x × 3, × 1 15|5"]);
+        let names = |text: &str| unit_text(text.split(' ').map(str::to_owned));
+        assert_eq!([names("a"), names("a a b"), names("a b c d e")], ["a", "2 a, b", "a, b, c, d, …"]);
+    }
+
+    #[test]
+    fn shown_rows_have_all_time_of_the_open_ones() {
+        let mut random = crate::base::statistics::Random::new(6);
+        for _ in 0..60 {
+            let mut some = || {
+                let path = |_| (["p", "p a", "p a b", "p c", "p c a"][random.below(5)], 1 + random.below(20) as Ns);
+                (0..25).map(path).collect::<Vec<_>>()
+            };
+            let (a, b) = (some(), some());
+            let (_, calls) = of([&a, &b]);
+            let rows = shown(&calls, 12, |_| true);
+            let top: Ns = rows.iter().filter(|row| row.level == 0).map(|row| row.a_ns).sum();
+            assert_eq!(top, a.iter().map(|(_, ns)| ns).sum::<Ns>());
+            for (at, row) in rows.iter().enumerate().filter(|(_, row)| row.is_open) {
+                let below = rows[at + 1..].iter().take_while(|below| below.level > row.level);
+                let sum: Ns = below.filter(|below| below.level == row.level + 1).map(|below| below.a_ns).sum();
+                let expected: Ns = children(&calls, Some(row.last)).map(|at| times(&calls.rows[at as usize])[0]).sum();
+                assert_eq!(sum, expected);
+            }
+        }
+    }
 }

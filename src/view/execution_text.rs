@@ -26,8 +26,8 @@ use unicode_width::UnicodeWidthStr;
 const MOST_LANES: usize = 24;
 /// Waits listed of an execution, at most.
 const MOST_WAITS: usize = 5;
-/// Levels of calls drawn of an execution, at most.
-const MOST_LEVELS: usize = 16;
+/// Lines of calls drawn of an execution, at most.
+const MOST_LINES: usize = 16;
 /// Events of an execution told in words, at most.
 const MOST_EVENTS_TOLD: usize = 8;
 /// Levels by which a row is moved in, at most.
@@ -147,14 +147,14 @@ fn events(timeline: &ExecutionTimeline, longest: Ns, page: Page, out: &mut Strin
     }
 }
 
-/// The calls over time: a line for each level, the callers above.
+/// The calls over time, the callers above.
 fn stacks(model: &Model, tree: &CallTree, timeline: &ExecutionTimeline, longest: Ns, page: Page, out: &mut String) {
     let (widest, columns) = columns(timeline, page);
     let grid = ColumnGrid::new(&(0..longest.max(1)), columns);
-    let first = stack_chart::first_level(tree);
     let (bar, fill, arrow) = if page.is_ascii() { ('|', '-', " > ") } else { ('│', '─', " › ") };
-    for level in (first..tree.depth()).take(MOST_LEVELS) {
-        let cells = stack_chart::cells(tree, level, &grid);
+    let lines = tree.lines().len();
+    for number in 0..lines.min(MOST_LINES) {
+        let cells = stack_chart::cells(tree, number, &grid);
         let mut line = String::new();
         for run in cells.chunk_by(|a, b| a == b && *a != StackCell::Short) {
             match run.first() {
@@ -169,13 +169,13 @@ fn stacks(model: &Model, tree: &CallTree, timeline: &ExecutionTimeline, longest:
                 Some(StackCell::Empty) | None => line.extend(std::iter::repeat_n(' ', run.len())),
             }
         }
-        let name = if level == first { "calls" } else { "" };
+        let name = if number == 0 { "calls" } else { "" };
         out.push_str(format!("  {name:widest$}  {line}").trim_end());
         out.push('\n');
     }
-    let more = tree.depth().saturating_sub(first + MOST_LEVELS);
+    let more = lines.saturating_sub(MOST_LINES);
     if more > 0 {
-        page.wrap(out, 2, &format!("({} not shown, --json has all)", figure::plural(more as u64, "deeper level")));
+        page.wrap(out, 2, &format!("({} not shown, --json has all)", figure::plural(more as u64, "deeper line")));
     }
     if let Some(deepest) = tree.deepest {
         page.wrap(out, 2, &format!("(calls more than {deepest} levels deep are left out: there are too many)"));
@@ -185,7 +185,11 @@ fn stacks(model: &Model, tree: &CallTree, timeline: &ExecutionTimeline, longest:
 /// The calls of both side by side. Those that are short in both are merged.
 fn trees(model: &Model, aligned: &Alignment, calls: &PairedCalls, page: Page, out: &mut String) {
     out.push('\n');
-    page.wrap(out, 0, "Calls of both, aligned: a call that only one has, has no time in the other; repeats are one row.");
+    page.wrap(
+        out,
+        0,
+        "Calls of both, aligned: a call that only one has, has no time in the other; repeats are one row.",
+    );
     if calls.coarse > 0 {
         let long = figure::plural(calls.coarse as u64, "sequence");
         page.wrap(out, 0, &format!("{long} of calls are too long to be aligned, and are paired from the left."));

@@ -201,8 +201,8 @@ mod tests {
         assert_eq!(event_marks(events.iter(), &grid).into_iter().collect::<String>(), "e +f      ");
         let texts: Vec<String> = events.iter().take(4).map(|event| event_text(&timeline(), event)).collect();
         let expected = [
-            "read = 3 of worker 7, 3.00 ns",
-            "read = EAGAIN of worker 7, 3.00 ns",
+            "read = 3 of worker 7, 3 ns",
+            "read = EAGAIN of worker 7, 3 ns",
             "page fault of worker 7",
             "migration CPU 1 to 2 of worker 7",
         ];

@@ -1,9 +1,9 @@
-//! The cells of a stack chart: which call of a level is in each column of a drawing.
+//! The cells of a stack chart: which call of a line is in each column of a drawing.
 //!
 //! In: the call tree of an execution, and a range of its times, divided into columns. Out: a cell for each column of a
-//! level. A cell has the call with more than half of its time; where none has, some being in it, they are short ones,
-//! and where none is in it, nothing is known there. Screen and text share it. Cost: three binary searches a cell, however
-//! many calls there are. ALGORITHMS.md 7.9.
+//! line, which one level has or several that show the same. A cell has the call with more than half of its time; where
+//! none has, some being in it, they are short ones, and where none is in it, nothing is known there. Screen and text
+//! share it. Cost: three binary searches for each level of a cell, however many calls there are. ALGORITHMS.md 7.9.
 
 use super::words;
 use crate::base::column_grid::ColumnGrid;
@@ -11,11 +11,12 @@ use crate::base::demangle::abbreviated;
 use crate::compare::calls::{CallTree, PathCall};
 use crate::model::Model;
 use crate::model::context::ContextId;
+use std::ops::Range;
 
-/// A cell of a level.
+/// A cell of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackCell {
-    /// No call of this level is on the path, or none is known.
+    /// No call of this line is on the path, or none is known.
     Empty,
     /// This call has more than half of the column.
     Call(u32),
@@ -23,9 +24,23 @@ pub enum StackCell {
     Short,
 }
 
-/// The cells of a level.
-pub fn cells(tree: &CallTree, level: usize, grid: &ColumnGrid) -> Vec<StackCell> {
-    (0..grid.columns()).map(|column| cell(tree, level, grid, column)).collect()
+/// The cells of a line.
+pub fn cells(tree: &CallTree, line: usize, grid: &ColumnGrid) -> Vec<StackCell> {
+    let levels = tree.lines().get(line).cloned().unwrap_or_default();
+    (0..grid.columns()).map(|column| deepest(tree, levels.clone(), grid, column)).collect()
+}
+
+/// The cell of the deepest call; where none has the column, that of any short ones.
+fn deepest(tree: &CallTree, levels: Range<usize>, grid: &ColumnGrid, column: usize) -> StackCell {
+    let mut found = StackCell::Empty;
+    for level in levels.rev() {
+        match cell(tree, level, grid, column) {
+            StackCell::Empty => {}
+            StackCell::Short => found = StackCell::Short,
+            call @ StackCell::Call(_) => return call,
+        }
+    }
+    found
 }
 
 fn cell(tree: &CallTree, level: usize, grid: &ColumnGrid, column: usize) -> StackCell {
@@ -40,25 +55,13 @@ fn cell(tree: &CallTree, level: usize, grid: &ColumnGrid, column: usize) -> Stac
     }
 }
 
-/// The first level that is drawn: those above it have one call each, with all of the time, and share its line.
-pub fn first_level(tree: &CallTree) -> usize {
-    tree.levels_in_common().saturating_sub(1)
-}
-
-/// The levels that are drawn.
-pub fn lines(tree: &CallTree) -> usize {
-    tree.depth() - first_level(tree)
-}
-
-/// The name of a call in a drawing: on the first line with those above it.
+/// The name of a call in a drawing: that of the calls above it on the same line, too.
 pub fn label(model: &Model, tree: &CallTree, at: u32) -> String {
-    let name = |at: u32| tree.call(at).map_or_else(String::new, |call| short_name(model, call.context));
-    let is_first = tree.call(at).is_some_and(|call| call.level as usize == first_level(tree) && call.level > 0);
-    if !is_first {
-        return name(at);
-    }
-    let up = std::iter::successors(Some(at), |at| tree.call(*at)?.parent);
-    let mut names: Vec<String> = up.map(name).collect();
+    let first =
+        tree.call(at).and_then(|call| tree.lines().get(tree.line_of(call.level as usize))).map(|line| line.start);
+    let is_on_line = |call: &&PathCall| first.is_none_or(|first| call.level as usize >= first);
+    let up = std::iter::successors(tree.call(at), |call| tree.call(call.parent?));
+    let mut names: Vec<String> = up.take_while(is_on_line).map(|call| short_name(model, call.context)).collect();
     names.reverse();
     names.join(" › ")
 }
@@ -83,7 +86,8 @@ mod tests {
         let mut timeline = ExecutionTimeline::default();
         for (name, ns) in calls {
             let mut context = None;
-            for (kind, name) in [(FrameKind::Process, "p"), (FrameKind::Function, "main"), (FrameKind::Function, name)] {
+            for (kind, name) in [(FrameKind::Process, "p"), (FrameKind::Function, "main"), (FrameKind::Function, name)]
+            {
                 if !name.is_empty() {
                     let name = model.names.intern(name);
                     context = Some(model.contexts.child(context, Frame { kind, name }));
@@ -98,23 +102,28 @@ mod tests {
         (model, tree)
     }
 
-    fn drawn(model: &Model, tree: &CallTree, window: std::ops::Range<i64>, columns: usize) -> Vec<String> {
+    fn drawn(model: &Model, tree: &CallTree, window: Range<i64>, columns: usize) -> Vec<String> {
         let grid = ColumnGrid::new(&window, columns);
         let symbol = |cell| match cell {
             StackCell::Empty => ' ',
             StackCell::Short => ':',
             StackCell::Call(at) => label(model, tree, at).chars().next().unwrap_or('?'),
         };
-        let line = |level| cells(tree, level, &grid).into_iter().map(symbol).collect();
-        (first_level(tree)..tree.depth()).map(line).collect()
+        let line = |line| cells(tree, line, &grid).into_iter().map(symbol).collect();
+        (0..tree.lines().len()).map(line).collect()
     }
 
     #[test]
     fn cells_have_the_call_with_most_of_their_time_and_say_where_none_has() {
-        let (model, tree) = model(&[("read", 20), ("", 30), ("parse", 3), ("", 3), ("send", 4), ("", 20), ("parse", 20)]);
+        let (model, tree) =
+            model(&[("read", 20), ("", 30), ("parse", 3), ("", 3), ("send", 4), ("", 20), ("parse", 20)]);
         assert_eq!(drawn(&model, &tree, 0..100, 10), ["pppppppppp", "rr   :  pp"]);
         assert_eq!(drawn(&model, &tree, 50..60, 10), ["pppppppppp", "ppp   ssss"]);
-        assert_eq!(drawn(&model, &tree, 0..200, 10), ["ppppp     ", "r :p      "], "half of a column is not most of it");
+        assert_eq!(
+            drawn(&model, &tree, 0..200, 10),
+            ["ppppp     ", "r :p      "],
+            "half of a column is not most of it"
+        );
         assert_eq!(label(&model, &tree, 1), "p › main");
     }
 
@@ -128,7 +137,8 @@ mod tests {
             let (start, length) = (random.below(60) as i64, 1 + random.below(200) as i64);
             let grid = ColumnGrid::new(&(start..start + length), 1 + random.below(40));
             for level in 0..tree.depth() {
-                for (column, cell) in cells(&tree, level, &grid).into_iter().enumerate() {
+                for column in 0..grid.columns() {
+                    let cell = cell(&tree, level, &grid, column);
                     let (from, to) = (grid.start(column), grid.start(column + 1));
                     let part = |at: &u32| {
                         let call = tree.call(*at).unwrap();

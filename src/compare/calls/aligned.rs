@@ -157,7 +157,8 @@ impl PairedCalls {
                 None => break,
             }
         }
-        let (part, whole) = (i128::from(at_ns.clamp(from.start, from.end) - from.start), i128::from(from.end - from.start));
+        let (part, whole) =
+            (i128::from(at_ns.clamp(from.start, from.end) - from.start), i128::from(from.end - from.start));
         to.start + (part * i128::from(to.end - to.start) / whole.max(1)) as Ns
     }
 

@@ -20,9 +20,14 @@ use crate::model::context::{ContextId, Contexts, FrameKind};
 use crate::model::execution::ExecutionId;
 use crate::model::execution_timeline::ExecutionTimeline;
 use crate::model::wait_kind::WaitKind;
+use std::ops::Range;
 
 /// Calls of an execution, at most.
 pub const MOST_CALLS: usize = 1 << 18;
+/// Percent of a call's time that the only call has which it makes, in a chain.
+const CHAINED: Ns = 98;
+/// Percent of a level's time that are in chains where it shares its line with the next.
+const CHAINED_CALLS: Ns = 95;
 
 /// A call: a function, system call, wait or thread of the path, from its begin to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +58,7 @@ pub struct CallTree {
     calls: Vec<PathCall>,
     /// By level: its calls, in order of time.
     levels: Vec<Vec<u32>>,
+    lines: Vec<Range<usize>>,
     /// Deeper levels than this were left out, to limit the number of calls.
     pub deepest: Option<u32>,
     /// Functions of the kernel have no calls of their own.
@@ -108,6 +114,7 @@ impl CallTree {
                 ended.into_iter().for_each(|(at, call)| (call.ns, call.size) = (at_ns - call.start_ns, size - at));
             }
         });
+        tree.lines = tree.joined_levels();
         tree
     }
 
@@ -171,20 +178,60 @@ impl CallTree {
         self.call(at).map_or(0, |call| call.ns) - below.map(|call| call.ns).sum::<Ns>()
     }
 
-    /// The levels from the root on that one call has all the time of, without the last of the tree: a drawing shows
-    /// them in one line.
-    pub fn levels_in_common(&self) -> usize {
-        let whole = self.calls.first().map_or(0, |root| root.ns);
-        let is_common = |level: &Vec<u32>| level.len() == 1 && self.calls[level[0] as usize].ns == whole;
-        self.levels.iter().take_while(|level| is_common(level)).count()
+    /// The lines of a drawing: levels that share one. Neighbouring levels do where nearly all time of the upper one is
+    /// in calls that make one call alone, which has nearly all of their time: two lines would show the same.
+    pub fn lines(&self) -> &[Range<usize>] {
+        &self.lines
+    }
+
+    /// The line of a level.
+    pub fn line_of(&self, level: usize) -> usize {
+        self.lines.partition_point(|line| line.end <= level)
+    }
+
+    /// The deepest call of a line, or of those above it, at a moment.
+    pub fn on_line(&self, line: usize, at_ns: Ns) -> Option<u32> {
+        let end = self.lines.get(line)?.end;
+        (0..end).rev().find_map(|level| self.at(level, at_ns))
+    }
+
+    fn joined_levels(&self) -> Vec<Range<usize>> {
+        let mut lines: Vec<Range<usize>> = Vec::new();
+        for level in 0..self.depth() {
+            match lines.last_mut() {
+                Some(line) if self.is_chained(level - 1) => line.end = level + 1,
+                _ => lines.push(level..level + 1),
+            }
+        }
+        lines
+    }
+
+    /// True where nearly all time of a level is in calls that make one call alone.
+    fn is_chained(&self, level: usize) -> bool {
+        let (mut chained, mut whole) = (0_i128, 0_i128);
+        for at in self.level(level) {
+            let mut below = self.children(Some(*at)).filter_map(|child| self.call(child));
+            let (Some(call), Some(first)) = (self.call(*at), below.next()) else { continue };
+            whole += i128::from(call.ns);
+            if below.next().is_none() && first.ns.saturating_mul(100) >= call.ns.saturating_mul(CHAINED) {
+                chained += i128::from(call.ns);
+            }
+        }
+        whole > 0 && chained * 100 >= whole * i128::from(CHAINED_CALLS)
     }
 }
 
 /// A step of a walk along the path.
 enum CallStep {
-    Begin { context: ContextId, level: usize, at_ns: Ns },
+    Begin {
+        context: ContextId,
+        level: usize,
+        at_ns: Ns,
+    },
     /// The innermost open call ends.
-    End { at_ns: Ns },
+    End {
+        at_ns: Ns,
+    },
 }
 
 /// Walk along the path: `step` sees each call begin and end, down to `levels`.

@@ -37,9 +37,8 @@ fn drawn(segments: &[(&str, Ns)], kernel: KernelFrames) -> Vec<String> {
     model.timelines.insert(ExecutionId::at(0), timeline);
     let tree = CallTree::new(&model, ExecutionId::at(0), kernel);
     let name = |call: &PathCall| model.names.get(model.contexts.frame(call.context).name).to_owned();
-    let line = |call: &PathCall| {
-        format!("{}{}@{}+{}", " ".repeat(call.level as usize), name(call), call.start_ns, call.ns)
-    };
+    let line =
+        |call: &PathCall| format!("{}{}@{}+{}", " ".repeat(call.level as usize), name(call), call.start_ns, call.ns);
     tree.calls().iter().map(line).collect()
 }
 
@@ -99,14 +98,18 @@ fn a_call_is_on_the_path_at_each_moment_of_it_and_at_no_other() {
                 let of_level = |level| tree.at(level, at).and_then(|call| tree.call(call)).map(|call| call.context);
                 let found: Vec<_> = (0..tree.depth()).map_while(of_level).collect();
                 assert_eq!(found, path);
-                assert_eq!(tree.deepest_at(at).and_then(|call| tree.call(call)).map(|c| c.context), path.last().copied());
+                assert_eq!(
+                    tree.deepest_at(at).and_then(|call| tree.call(call)).map(|c| c.context),
+                    path.last().copied()
+                );
             }
         }
         let own: Ns = (0..tree.calls().len() as u32).map(|at| tree.own_ns(at)).sum();
         assert_eq!(own, timeline.ns, "own times add up");
         for (at, call) in tree.calls().iter().enumerate() {
             let children: Vec<u32> = tree.children(Some(at as u32)).collect();
-            let expected = (0..tree.calls().len() as u32).filter(|c| tree.calls()[*c as usize].parent == Some(at as u32));
+            let expected =
+                (0..tree.calls().len() as u32).filter(|c| tree.calls()[*c as usize].parent == Some(at as u32));
             assert!(children.iter().copied().eq(expected));
             assert!(call.ns > 0);
         }
@@ -122,6 +125,23 @@ fn too_many_calls_are_cut_at_a_level() {
     assert_eq!((tree.deepest, tree.calls().len(), tree.depth()), (Some(1), 2, 2));
     let tree = CallTree::of(&model.contexts, &timeline, &[], 52);
     assert_eq!((tree.deepest, tree.calls().len()), (None, 52));
-    assert_eq!(tree.levels_in_common(), 2);
+    assert_eq!(tree.lines(), [0..2, 2..3]);
     assert_eq!(tree.meeting(2, 10, 15), tree.level(2).get(5..8).unwrap());
+}
+
+#[test]
+fn levels_share_a_line_where_they_show_the_same() {
+    let lines = |segments: &[(&str, Ns)]| {
+        let mut model = Model::default();
+        let timeline = timeline(&mut model, segments);
+        CallTree::of(&model.contexts, &timeline, &[], MOST_CALLS)
+    };
+    let tree = lines(&[("p main serve lock", 100), ("p main", 1), ("p main log", 4), ("p main serve parse", 50)]);
+    assert_eq!(tree.lines(), [0..2, 2..4], "serve makes one call each time, log none");
+    let name = |at: Option<u32>| at.and_then(|at| tree.call(at)).map(|call| (call.level, call.start_ns));
+    assert_eq!([50, 100, 103].map(|at| name(tree.on_line(1, at))), [Some((3, 0)), Some((1, 0)), Some((2, 101))]);
+    assert_eq!((tree.line_of(0), tree.line_of(3), tree.on_line(2, 0)), (0, 1, None));
+    let tree = lines(&[("p main serve lock", 50), ("p main serve parse", 50)]);
+    assert_eq!(tree.lines(), [0..3, 3..4]);
+    assert_eq!(lines(&[]).lines(), []);
 }

@@ -90,9 +90,10 @@ fn add_remarks(drawing: &Drawing<'_>, id: ThreadId, span: Span, lane: u32, event
 fn add_messages(drawing: &Drawing<'_>, events: &mut Vec<TimelineEvent>) {
     let carries = |carrier| matches!(carrier, Carrier::Packet | Carrier::Socket | Carrier::Pipe);
     let messages = drawing.drawn.waits.iter().filter(|wait| carries(wait.carrier));
-    events.extend(messages.map(|wait| {
-        point(wait.end_ns, wait.waiter, TimelineEventKind::Message, wait.carrier.name().to_owned())
-    }));
+    events.extend(
+        messages
+            .map(|wait| point(wait.end_ns, wait.waiter, TimelineEventKind::Message, wait.carrier.name().to_owned())),
+    );
 }
 
 /// A thread that runs on another CPU than when it last ran on the path.
@@ -113,7 +114,8 @@ fn add_delimiters(drawing: &Drawing<'_>, events: &mut Vec<TimelineEvent>) {
     let timeline = drawing.inputs.timeline;
     let end = drawing.origin.saturating_add(drawing.drawn.ns);
     let marks = timeline.reader(Asker::Explain).marks();
-    for mark in marks.filter(|mark| mark.task == drawing.inputs.task && mark.time >= drawing.origin && mark.time <= end) {
+    for mark in marks.filter(|mark| mark.task == drawing.inputs.task && mark.time >= drawing.origin && mark.time <= end)
+    {
         let lane = mark.thread.and_then(|thread| Some((drawing.lanes.get(&thread).copied()?, thread)));
         let Some((lane, thread)) = lane else { continue };
         // The last moment of a window belongs to it: the execution ends there.

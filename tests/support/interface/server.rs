@@ -240,7 +240,8 @@ pub fn timeline(model: &Model, id: ExecutionId) -> ExecutionTimeline {
         let (start_ns, end_ns) = (first.start_ns, last.end_ns());
         timeline.waits.push(TimelineWait { start_ns, end_ns, waiter: 0, waits_for: 1, carrier: Carrier::Lock });
         let (name, kind) = ("lock".to_owned(), TimelineEventKind::Message);
-        let point = |at_ns, kind, name| TimelineEvent { at_ns, ns: 0, thread: 0, kind, name, result: None, error: None };
+        let point =
+            |at_ns, kind, name| TimelineEvent { at_ns, ns: 0, thread: 0, kind, name, result: None, error: None };
         timeline.events.push(point(end_ns, kind, name));
         timeline.events.push(point(end_ns + 1, TimelineEventKind::Migration, "CPU 2 to 3".to_owned()));
     } else {

@@ -41,7 +41,8 @@ fn calls_are_aligned_level_by_level() {
 fn repeats_are_one_row_with_their_calls_below() {
     let a = [("p read", 2), ("p", 1), ("p read", 3), ("p", 1), ("p read", 9), ("p write", 1)];
     let b = [("p read", 2), ("p write", 4)];
-    let expected = ["p 1|1 17|6", " read 3|1 14|2", "  read 1|1 2|2", "  read 1|0 3|0", "  read 1|0 9|0", " write 1|1 1|4"];
+    let expected =
+        ["p 1|1 17|6", " read 3|1 14|2", "  read 1|1 2|2", "  read 1|0 3|0", "  read 1|0 9|0", " write 1|1 1|4"];
     assert_eq!(rows(&a, &b), expected);
     // A unit of two, which the other has once.
     let a = [("p x", 1), ("p y", 1), ("p x", 1), ("p y", 1), ("p z", 1)];

@@ -1,4 +1,4 @@
-//! The stack chart below the lanes of an execution: a line for each level of calls, the callers above.
+//! The stack chart below the lanes: the calls of an execution over time, the callers above.
 //!
 //! In: the call tree of the execution, and the columns of its lanes. A call begins with a bar and its name; one that
 //! began before the window has no bar. Waits have the colours of their states, what has no stack is dotted, columns of
@@ -13,27 +13,26 @@ use crate::tui::theme::StyleScope;
 use crate::tui::widget::lanes::scope;
 use crate::view::stack_chart::{self, StackCell};
 
-/// Draw the chart of an execution over the whole canvas.
-pub fn draw(canvas: &mut Canvas<'_>, loaded: &LoadedTimelines, at: usize, lines: &TimelineLines) {
+/// Draw the chart of an execution, which has this name, over the whole canvas.
+pub fn draw(canvas: &mut Canvas<'_>, loaded: &LoadedTimelines, at: usize, name: &str, lines: &TimelineLines) {
     let tree = loaded.tree(at);
     let window = loaded.window_of(at);
     let grid = ColumnGrid::new(&window, lines.columns);
     let top = if at == loaded.front { loaded.chart_top } else { 0 };
-    let first = stack_chart::first_level(tree) + top;
-    let height = canvas.height();
-    let below = tree.depth().saturating_sub(first + height);
+    let (height, all) = (canvas.height(), tree.lines().len());
+    let below = all.saturating_sub(top + height);
     let left = lines.label_columns + 2;
     let marked = loaded.call_marked(at);
-    for (y, level) in (first..tree.depth()).take(height).enumerate() {
+    for (y, line) in (top..all).take(height).enumerate() {
         let label = match y {
-            0 if top > 0 => format!("▲ {top} above"),
-            0 => "calls".to_owned(),
+            0 if top > 0 => format!("▲ {name}"),
+            0 => name.to_owned(),
             _ if y + 1 == height && below > 0 => format!("▼ {below} below"),
             _ => String::new(),
         };
         canvas.text_in(1, y, lines.label_columns, &label, StyleScope::Dim);
         let mut x = left;
-        for run in stack_chart::cells(tree, level, &grid).chunk_by(|a, b| a == b) {
+        for run in stack_chart::cells(tree, line, &grid).chunk_by(|a, b| a == b) {
             match run.first() {
                 Some(StackCell::Call(call)) => {
                     let begins = tree.call(*call).is_some_and(|call| call.start_ns >= window.start);

@@ -56,33 +56,34 @@ fn window_text(loaded: &LoadedTimelines) -> String {
 
 fn draw_loaded(canvas: &mut Canvas<'_>, app: &App, view: &TimelineView, loaded: &LoadedTimelines) {
     let lines = &view.lines;
-    let mut y = 1;
+    let area = |canvas: &Canvas<'_>, y: usize, rows: usize| {
+        Rect { y: canvas.area.y + y as u16, height: rows as u16, ..canvas.area }.intersection(canvas.area)
+    };
+    let names = view.names();
     for (at, execution) in view.executions.iter().enumerate() {
         let Some(timeline) = loaded.timeline(at) else { continue };
-        head(canvas, app, y, loaded, at, *execution, timeline);
-        let area = |canvas: &Canvas<'_>, y: usize, rows: usize| {
-            Rect { y: canvas.area.y + y as u16, height: rows as u16, ..canvas.area }.intersection(canvas.area)
-        };
         let part = |lines: &[usize]| lines.get(at).copied().unwrap_or(0);
-        let (rows, marks, levels) = (part(&lines.rows), part(&lines.marks), part(&lines.chart));
-        let below = area(canvas, y + 1, rows);
+        let (y, rows) = (lines.lanes_at(at), part(&lines.rows));
+        head(canvas, app, y - 1, loaded, at, *execution, timeline);
+        let below = area(canvas, y, rows);
         lanes(&mut canvas.part(below), loaded, at, timeline, lines);
-        if marks > 0 {
-            marks_line(canvas, y + 1 + rows, loaded, at, timeline, lines);
+        if part(&lines.marks) > 0 {
+            marks_line(canvas, y + rows, loaded, at, timeline, lines);
         }
-        let below = area(canvas, y + 1 + rows + marks, levels);
-        chart::draw(&mut canvas.part(below), loaded, at, lines);
-        y += 1 + lines.of(at);
+        let below = area(canvas, lines.chart_at(at), part(&lines.chart));
+        let name = if view.executions.len() > 1 { names[at.min(1)].as_str() } else { "calls" };
+        chart::draw(&mut canvas.part(below), loaded, at, name, lines);
     }
     if view.executions.len() < 2 {
+        let y = lines.chart_at(0).saturating_sub(1);
         canvas.text(1, y, "no fast execution of this type to compare with", StyleScope::Dim);
-        y += 1;
     }
+    let mut y = lines.chart_at(lines.chart.len());
     axis(canvas, y, loaded, lines);
     if let Some(trees) = loaded.trees.as_ref().filter(|_| lines.trees > 0) {
         let below = Rect { y: canvas.area.y + y as u16 + 1, height: lines.trees as u16, ..canvas.area };
         let below = below.intersection(canvas.area);
-        trees::draw(&mut canvas.part(below), loaded, trees, view.names());
+        trees::draw(&mut canvas.part(below), loaded, trees, &names);
         y += lines.trees;
     }
     for (line, pieces) in lines.details.iter().enumerate() {

@@ -32,8 +32,8 @@ pub struct DrawnLines {
     pub threads: usize,
     /// The thread under the cursor.
     pub cursor: usize,
-    /// Levels of its stack chart.
-    pub levels: usize,
+    /// Lines of its stack chart.
+    pub calls: usize,
 }
 
 /// What is drawn of both.
@@ -64,10 +64,10 @@ impl TimelineLines {
         let text = if parts.has_trees { TREE_TEXT } else { TIMELINE_TEXT }.min(height / 3);
         let available = height.saturating_sub(fixed + text);
         let all: usize = executions.iter().map(|execution| execution.threads).sum();
-        let levels = |at: usize| executions.get(at).filter(|_| !parts.has_trees).map_or(0, |drawn| drawn.levels);
+        let calls = |at: usize| executions.get(at).filter(|_| !parts.has_trees).map_or(0, |drawn| drawn.calls);
         // The tree has half of the lines, the chart in front a third.
-        let reserved = if parts.has_trees { available.div_ceil(2) } else { levels(parts.front).min(available / 3) };
-        let wanted = if parts.has_trees { available / 2 } else { levels(parts.front).min(LEAST_CHART) };
+        let reserved = if parts.has_trees { available.div_ceil(2) } else { calls(parts.front).min(available / 3) };
+        let wanted = if parts.has_trees { available / 2 } else { calls(parts.front).min(LEAST_CHART) };
         let per_lane = if 2 * all + wanted <= available { 2 } else { 1 };
         let has_marks = usize::from(parts.has_marks && per_lane == 1);
         let marks = vec![has_marks.min(available / 4); executions.len()];
@@ -90,8 +90,8 @@ impl TimelineLines {
         let mut chart = vec![0; executions.len()];
         for at in [parts.front, 1 - parts.front.min(1)] {
             // Less than three lines of the other one's chart say nothing.
-            let lines = levels(at).min(left);
-            if let Some(chart) = chart.get_mut(at).filter(|_| at == parts.front || lines >= levels(at).min(3)) {
+            let lines = calls(at).min(left);
+            if let Some(chart) = chart.get_mut(at).filter(|_| at == parts.front || lines >= calls(at).min(3)) {
                 *chart = lines;
                 left -= lines;
             }
@@ -101,15 +101,27 @@ impl TimelineLines {
         TimelineLines { label_columns, columns, per_lane, rows, first, marks, chart, trees, details: Vec::new() }
     }
 
-    /// Lines of an execution below its head.
-    pub fn of(&self, at: usize) -> usize {
-        let part = |lines: &[usize]| lines.get(at).copied().unwrap_or(0);
-        part(&self.rows) + part(&self.marks) + part(&self.chart)
+    /// Lines of an execution: its head, its threads, its events.
+    fn of(&self, at: usize) -> usize {
+        1 + self.rows.get(at).copied().unwrap_or(0) + self.marks.get(at).copied().unwrap_or(0)
+    }
+
+    /// The line of the first thread of an execution, below the title and its head.
+    pub fn lanes_at(&self, at: usize) -> usize {
+        2 + (0..at).map(|before| self.of(before)).sum::<usize>()
+    }
+
+    /// The line of the stack chart of an execution, below all threads.
+    pub fn chart_at(&self, at: usize) -> usize {
+        let heads = 1 + (0..self.rows.len()).map(|of| self.of(of)).sum::<usize>();
+        let alone = 2_usize.saturating_sub(self.rows.len());
+        heads + alone + self.chart.iter().take(at).sum::<usize>()
     }
 
     /// Lines of text that fit below.
     pub fn text_lines(&self, area: Rect) -> usize {
-        let drawn = 2 + self.rows.len().max(2) + (0..self.rows.len()).map(|at| self.of(at)).sum::<usize>();
+        // The axis is below the charts.
+        let drawn = self.chart_at(self.chart.len()) + 1;
         usize::from(area.height).saturating_sub(drawn + self.trees)
     }
 }

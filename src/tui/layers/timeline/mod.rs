@@ -23,11 +23,10 @@ use crate::tui::key::KeyPress;
 use crate::tui::layers::prompt::{Prompt, PromptPurpose};
 use crate::tui::search::MatchStep;
 use crate::view::lanes::thread_name;
-use crate::view::stack_chart;
 use lines::{DrawnLines, DrawnParts, TimelineLines};
 use ratatui::layout::{Position, Rect};
-use trees::AlignedView;
 use state::{GroupLabel, LoadedTimelines, TimelineContent, TimelineExecution, TimelineView};
+use trees::AlignedView;
 
 /// Open the timeline of an execution beside a typical fast one.
 pub fn open(app: &mut App, id: ExecutionId, group: GroupLabel) {
@@ -250,7 +249,7 @@ fn act_on(loaded: &mut LoadedTimelines, action: Action, columns: usize, page: us
             return None;
         }
     }
-    let is_at_call = loaded.level.is_some();
+    let is_at_call = loaded.line.is_some();
     match action {
         Action::Left if is_at_call => loaded.step_call(-1, columns),
         Action::Right if is_at_call => loaded.step_call(1, columns),
@@ -312,24 +311,19 @@ impl Layer for TimelineView {
         let (x, y, lines) = (usize::from(at.x), usize::from(at.y), self.lines.clone());
         let column = x.checked_sub(lines.label_columns + 2).filter(|column| *column < lines.columns);
         let (Some(loaded), Some(column)) = (self.loaded(), column) else { return LayerResponse::TAKEN };
-        // The title, and above each drawing a head.
-        let mut top = 1;
+        let before = (loaded.front, loaded.cursor);
         for (at, rows) in lines.rows.iter().enumerate() {
-            let chart = top + 1 + rows + lines.marks.get(at).copied().unwrap_or(0);
-            let levels = lines.chart.get(at).copied().unwrap_or(0);
-            if let Some(line) = y.checked_sub(chart).filter(|line| *line < levels) {
+            let (lanes, chart) = (lines.lanes_at(at), lines.chart_at(at));
+            if let Some(line) = y.checked_sub(chart).filter(|line| lines.chart.get(at).is_some_and(|n| line < n)) {
                 loaded.point_to_call(at, line, column, lines.columns);
-                loaded.concurrent = None;
             }
-            if let Some(line) = y.checked_sub(top + 1).filter(|line| line < rows) {
+            if let Some(line) = y.checked_sub(lanes).filter(|line| line < rows) {
                 let thread = lines.first.get(at).copied().unwrap_or(0) + line / lines.per_lane.max(1);
-                let before = (loaded.front, loaded.cursor);
                 loaded.point_to(at, thread, column, lines.columns);
-                if (loaded.front, loaded.cursor) != before {
-                    loaded.concurrent = None;
-                }
             }
-            top += 1 + lines.of(at);
+        }
+        if (loaded.front, loaded.cursor) != before {
+            loaded.concurrent = None;
         }
         LayerResponse::TAKEN
     }
@@ -410,7 +404,7 @@ fn laid_out(view: &TimelineView, loaded: &LoadedTimelines, area: Rect) -> Timeli
     let drawn = |(at, timeline): (usize, &&ExecutionTimeline)| DrawnLines {
         threads: timeline.threads.len() + others.get(at).map_or(0, Vec::len),
         cursor: thread_here((at, timeline)),
-        levels: stack_chart::lines(loaded.tree(at)),
+        calls: loaded.tree(at).lines().len(),
     };
     let executions: Vec<DrawnLines> = timelines.iter().enumerate().map(drawn).collect();
     let parts = DrawnParts { front: loaded.front, has_marks: loaded.events, has_trees: loaded.trees.is_some() };
@@ -418,8 +412,9 @@ fn laid_out(view: &TimelineView, loaded: &LoadedTimelines, area: Rect) -> Timeli
     let columns = usize::from(area.width).saturating_sub(2);
     let available = lines.text_lines(area);
     let mut details = text::lines(loaded, &view.names(), columns);
-    details.truncate(available);
     let legends = text::legends(loaded, columns);
+    // The letters of events are said wherever events are marked.
+    details.truncate(available.saturating_sub(usize::from(loaded.events)));
     let left = available - details.len();
     details.extend(legends.into_iter().take(left));
     lines.details = details;

@@ -2,7 +2,7 @@
 //!
 //! In: two executions, and, once a job has read them, a model with their timelines and their calls. The window is a
 //! range of the first one's times; the second is shifted so that both begin, diverge, or have their cursors in one
-//! column. The cursor is on a segment of the execution in front, and may be at a level of its calls (`calls.rs`); that
+//! column. The cursor is on a segment of the execution in front, and may be on a line of its calls (`calls.rs`); that
 //! of the other one is at the corresponding moment. Cost of a step: linear in the segments that share a column.
 
 mod calls;
@@ -12,9 +12,9 @@ use super::lines::TimelineLines;
 use super::trees::AlignedView;
 use crate::base::column_grid::ColumnGrid;
 use crate::base::time::{Ns, Span};
-use crate::compare::frame_text;
 use crate::compare::arranged::KernelFrames;
 use crate::compare::calls::aligned::PairedCalls;
+use crate::compare::frame_text;
 use crate::compare::moments::Divergence;
 use crate::model::Model;
 use crate::model::concurrent::ConcurrentQuestion;
@@ -26,9 +26,9 @@ use crate::tui::concurrent::ConcurrentAnswer;
 use crate::tui::job::ReadTimelines;
 use crate::tui::search::{MatchStep, TextSearch};
 use crate::view::lanes::thread_name;
+use others::OtherLane;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use others::OtherLane;
 use std::sync::Arc;
 
 /// The group of an execution, as its timeline names it.
@@ -100,8 +100,8 @@ pub struct LoadedTimelines {
     pub cursor: [usize; 2],
     /// The moments of the cursors, which correspond.
     pub linked: [Ns; 2],
-    /// The level of calls at which the cursor is; `None` on the lanes.
-    pub level: Option<usize>,
+    /// The line of calls on which the cursor is; `None` on the lanes.
+    pub line: Option<usize>,
     /// Lines by which the stack chart is scrolled.
     pub chart_top: usize,
     /// The calls of both as rows, in place of the stack chart.
@@ -137,7 +137,7 @@ impl LoadedTimelines {
             front: 0,
             cursor: [first, second],
             linked: [0; 2],
-            level: None,
+            line: None,
             chart_top: 0,
             trees: None,
             event: None,
@@ -156,7 +156,7 @@ impl LoadedTimelines {
         (self.front, self.window) = (old.front, old.window.clone());
         (self.cursor, self.linked) = (old.cursor, old.linked);
         (self.alignment, self.events, self.event) = (old.alignment, old.events, old.event);
-        self.level = old.level;
+        self.line = old.line;
         if old.trees.is_some() {
             self.trees = Some(AlignedView::new(self));
         }
@@ -311,7 +311,7 @@ impl LoadedTimelines {
         if self.timeline(other).is_none() {
             return;
         }
-        (self.front, self.level) = (other, None);
+        (self.front, self.line) = (other, None);
         self.search.matches.clear();
         let text = self.search.text.clone();
         self.find(&text);
@@ -379,7 +379,7 @@ impl LoadedTimelines {
         let grid = ColumnGrid::new(&window, columns);
         let middle = grid.start(column).midpoint(grid.start(column + 1));
         let Some(nearest) = nearest_of(timeline, thread as u32, middle) else { return };
-        self.level = None;
+        self.line = None;
         if self.front != at {
             self.front = at;
             let text = self.search.text.clone();

@@ -18,6 +18,8 @@ use crate::view::words;
 
 /// Lines of a stack, at most.
 const STACK_LINES: usize = 3;
+/// Lines of a call's name, at most.
+const NAME_LINES: usize = 2;
 /// Calls named of a segment, at most.
 const CALLS: usize = 5;
 
@@ -64,9 +66,18 @@ fn call_lines(
     let tree = loaded.tree(loaded.front);
     let whole = loaded.timeline(loaded.front).map_or(1, |timeline| timeline.ns.max(1));
     let share = |ns: Ns| figure::share(ns as f64 / whole as f64);
-    let name = words::frame(&loaded.model, call.context);
-    let mut lines = paragraph(StyleScope::Strong, &name, columns, 2);
-    lines.truncate(2);
+    // The calls above it on the line share its drawing.
+    let line = tree.lines().get(tree.line_of(call.level as usize)).map_or(0, |levels| levels.start);
+    let up = std::iter::successors(Some(call), |call| tree.call(call.parent?));
+    let up = up.take_while(|call| call.level as usize >= line);
+    let mut names_of_line: Vec<String> = up.map(|call| words::frame(&loaded.model, call.context)).collect();
+    names_of_line.reverse();
+    let mut lines = paragraph(StyleScope::Strong, &names_of_line.join(" › "), columns, 2);
+    if lines.len() > NAME_LINES {
+        // The last name says most.
+        lines = paragraph(StyleScope::Strong, &words::frame(&loaded.model, call.context), columns, 2);
+        lines.truncate(NAME_LINES);
+    }
     let time = |ns: Ns| figure::time(ns as f64);
     let (ns, own) = (call.ns, tree.own_ns(at));
     let mut text =

@@ -9,7 +9,7 @@ use crate::base::figure;
 use crate::base::time::Ns;
 use crate::compare::calls::aligned::AlignedRow;
 use crate::tui::actions::Action;
-use crate::tui::canvas::{Canvas, wrap};
+use crate::tui::canvas::{Canvas, clip, width, wrap};
 use crate::tui::theme::{StyleScope, Theme};
 use crate::tui::widget::page::{StyledLine, paragraph, plain};
 use crate::tui::widget::table::{TableColumn, TableLayout};
@@ -20,12 +20,21 @@ use std::collections::BTreeSet;
 const SHOWN: Ns = 500;
 const OPEN: Ns = 20;
 
+/// Columns of names, and those of the figures beside them.
+const LEAST_NAME: usize = 40;
+const FIGURES: usize = 33;
+/// Columns of the bars, at least and at most.
+const LEAST_BAR: usize = 10;
+const LONGEST_BAR: usize = 60;
+
 /// The rows on the screen.
 #[derive(Clone, Debug, Default)]
 pub struct AlignedView {
     /// Rows of which what is below them is shown.
     open: BTreeSet<u32>,
     pub rows: Vec<ShownCalls>,
+    /// Their names.
+    labels: Vec<String>,
     pub cursor: usize,
     /// The first row on the screen.
     pub top: usize,
@@ -35,9 +44,8 @@ impl AlignedView {
     /// The rows of two executions, the long ones open, with the cursor on the call at the cursor of the timelines.
     pub fn new(loaded: &LoadedTimelines) -> AlignedView {
         let least = longest(loaded) / OPEN;
-        let is_long = |row: &AlignedRow| {
-            !row.is_run() && [row.a, row.b].into_iter().flatten().any(|calls| calls.ns >= least)
-        };
+        let is_long =
+            |row: &AlignedRow| !row.is_run() && [row.a, row.b].into_iter().flatten().any(|calls| calls.ns >= least);
         let rows = (0_u32..).zip(&loaded.calls.rows).filter(|(_, row)| is_long(row));
         let mut view = AlignedView { open: rows.map(|(at, _)| at).collect(), ..AlignedView::default() };
         view.arrange(loaded);
@@ -53,6 +61,8 @@ impl AlignedView {
     fn arrange(&mut self, loaded: &LoadedTimelines) {
         let least = (longest(loaded) / SHOWN).max(1);
         self.rows = call_rows::shown(&loaded.calls, least, |row| self.open.contains(&row));
+        let label = |shown: &ShownCalls| call_rows::label(&loaded.model, &loaded.calls, shown);
+        self.labels = self.rows.iter().map(label).collect();
         self.cursor = self.cursor.min(self.rows.len().saturating_sub(1));
     }
 
@@ -112,7 +122,9 @@ impl AlignedView {
 
     /// The cursors of both timelines go to the calls of the row.
     fn point(&self, loaded: &mut LoadedTimelines) {
-        let Some(row) = self.here().and_then(|shown| loaded.calls.rows.get(shown.last as usize)).copied() else { return };
+        let Some(row) = self.here().and_then(|shown| loaded.calls.rows.get(shown.last as usize)).copied() else {
+            return;
+        };
         let starts = [row.a, row.b].map(|calls| calls.map(|calls| calls.start_ns));
         let moments = match starts {
             [Some(a), Some(b)] => [a, b],
@@ -131,7 +143,7 @@ impl AlignedView {
         let Some(calls) = row.calls(front) else { return false };
         loaded.front = front;
         self.point(loaded);
-        loaded.level = loaded.tree(front).call(calls.first).map(|call| call.level as usize);
+        loaded.line = loaded.tree(front).call(calls.first).map(|call| loaded.tree(front).line_of(call.level as usize));
         let (start, ns) = (calls.start_ns + loaded.shift(front), calls.end_ns - calls.start_ns);
         loaded.set_window(start - ns / 2, ns.saturating_mul(2), columns);
         true
@@ -144,30 +156,41 @@ fn longest(loaded: &LoadedTimelines) -> Ns {
 }
 
 /// Draw the rows, below a line of heads.
-pub fn draw(canvas: &mut Canvas<'_>, loaded: &LoadedTimelines, view: &AlignedView, names: [String; 2]) {
+pub fn draw(canvas: &mut Canvas<'_>, loaded: &LoadedTimelines, view: &AlignedView, names: &[String; 2]) {
+    // In wide terminals the figures are beside the names, and a bar is beside the figures.
+    let names_of = view.rows.iter().zip(&view.labels).map(|(shown, label)| shown.level + width(label) + 2);
+    let wanted = names_of.max().unwrap_or(0).max(LEAST_NAME) + FIGURES;
     let columns = [
         TableColumn::left(""),
         TableColumn::right("").gap(1).fixed(9),
         TableColumn::right("").gap(1).fixed(9),
-        TableColumn::right("difference").gap(1).from(48, 10),
+        TableColumn::right("").gap(1).from(48, 10),
     ];
-    let table = TableLayout::new(canvas.width(), 1, 1, &columns);
+    let table_width = canvas.width().min(wanted);
+    let table = TableLayout::new(table_width, 1, 1, &columns);
+    let bar = canvas.width().saturating_sub(table_width + 2).min(LONGEST_BAR);
     table.cell(canvas, 0, 0, "calls of both, aligned", StyleScope::Dim);
     for (at, name) in names.iter().enumerate() {
-        let width = table.column(at + 1).width;
-        table.cell(canvas, 0, at + 1, &name.chars().take(width).collect::<String>(), StyleScope::Dim);
+        let columns = table.column(at + 1).width;
+        table.cell(canvas, 0, at + 1, &clip(name, columns), StyleScope::Dim);
     }
     table.cell(canvas, 0, 3, "difference", StyleScope::Dim);
     let whole = longest(loaded).max(1) as f64;
     let rows = view.rows.iter().enumerate().skip(view.top).take(canvas.height().saturating_sub(1));
     for (y, (at, shown)) in (1..).zip(rows) {
-        let label = call_rows::label(&loaded.model, &loaded.calls, shown);
-        let has_below = loaded.calls.rows.get(shown.last as usize).is_some_and(|row| row.size > 1) || shown.short > 0;
-        let mark = if shown.is_open { '▾' } else if has_below { '▸' } else { ' ' };
+        let label = view.labels.get(at).map_or("", String::as_str);
+        let has_below = loaded.calls.rows.get(shown.last as usize).is_some_and(|row| row.size > 1) || shown.short > 1;
+        let mark = if shown.is_open {
+            '▾'
+        } else if has_below {
+            '▸'
+        } else {
+            ' '
+        };
         let indent = shown.level.min(table.column(0).width / 3);
         let name = format!("{}{mark} {label}", " ".repeat(indent));
         let style = match shown.short {
-            0 if loaded.search.is_in(&label) => StyleScope::Match,
+            0 if loaded.search.is_in(label) => StyleScope::Match,
             0 => StyleScope::Text,
             _ => StyleScope::Dim,
         };
@@ -181,6 +204,10 @@ pub fn draw(canvas: &mut Canvas<'_>, loaded: &LoadedTimelines, view: &AlignedVie
             (figure::extra(delta as f64), hue),
         ];
         table.cells(canvas, y, 1, &cells);
+        if bar >= LEAST_BAR {
+            let part = |ns: Ns| ns as f64 / whole;
+            canvas.compared_bar(table_width + 1, y, bar, part(shown.a_ns), part(shown.b_ns), hue);
+        }
         if at == view.cursor {
             canvas.mark_line(y);
         }

@@ -1,15 +1,16 @@
 //! The cursor among the calls of a timeline, on its events, and in both executions at corresponding moments.
 //!
-//! In: timelines, the call trees of both, and how they are aligned. The cursor is on a segment; it may also be at a
-//! level of the calls above it. Wherever it goes, the other execution's goes to the corresponding moment. Cost of a
-//! step: a walk over the calls of one level, or down the tree at one moment.
+//! In: timelines, the call trees of both, and how they are aligned. The cursor is on a segment; it may also be on a
+//! line of its calls. Wherever it goes, the other execution's goes to the corresponding moment. Cost of a
+//! step: the cells of a line, or a walk down the tree at one moment.
 
 use super::{LoadedTimelines, PairAlignment};
 use crate::base::column_grid::ColumnGrid;
 use crate::base::time::Ns;
 use crate::compare::calls::{CallTree, PathCall};
 use crate::model::execution_timeline::TimelineEvent;
-use crate::view::stack_chart;
+use crate::view::stack_chart::{self, StackCell};
+use std::ops::Range;
 
 impl LoadedTimelines {
     /// The calls of an execution of the dialog.
@@ -17,13 +18,10 @@ impl LoadedTimelines {
         &self.calls.trees[at.min(1)]
     }
 
-    /// The call under the cursor, where that is among the calls: the one of its level, or the deepest above it.
+    /// The call under the cursor, where that is among the calls: the deepest of its line, or of those above it.
     pub fn call_here(&self) -> Option<(u32, &PathCall)> {
-        let level = self.level?;
-        let at_ns = self.here()?.1.start_ns;
         let tree = self.tree(self.front);
-        let deepest = tree.deepest_at(at_ns).and_then(|at| tree.call(at))?.level as usize;
-        let at = tree.at(level.min(deepest), at_ns)?;
+        let at = tree.on_line(self.line?, self.here()?.1.start_ns)?;
         Some((at, tree.call(at)?))
     }
 
@@ -33,22 +31,23 @@ impl LoadedTimelines {
         if at == self.front { Some(call) } else { self.calls.partner(self.front, call) }
     }
 
+    /// The line on which the call under the cursor is.
+    fn line_here(&self) -> Option<usize> {
+        let (_, call) = self.call_here()?;
+        Some(self.tree(self.front).line_of(call.level as usize))
+    }
+
     /// One line down (1) or up (-1): threads, then the calls of the execution in front, then the other execution.
     pub fn step_line(&mut self, by: isize, columns: usize) {
-        match (self.level, by > 0) {
+        match (self.line, by > 0) {
             (Some(_), true) => {
                 if !self.enter_call(columns) && self.front == 0 {
-                    self.level = None;
                     self.switch(columns);
                 }
             }
-            (Some(_), false) => {
-                let level = self.call_here().map(|(_, call)| call.level as usize);
-                let first = stack_chart::first_level(self.tree(self.front));
-                self.level = level.filter(|level| *level > first).map(|level| level - 1);
-            }
-            (None, true) if !self.has_thread_below() && self.tree(self.front).depth() > 0 => {
-                self.level = Some(stack_chart::first_level(self.tree(self.front)));
+            (Some(_), false) => self.line = self.line_here().and_then(|line| line.checked_sub(1)),
+            (None, true) if !self.has_thread_below() && !self.tree(self.front).lines().is_empty() => {
+                self.line = Some(0);
             }
             (None, _) => self.step_thread(by, columns),
         }
@@ -56,47 +55,45 @@ impl LoadedTimelines {
 
     /// To the call below that is on the path at the cursor, else to the longest one; false where there is none.
     fn enter_call(&mut self, columns: usize) -> bool {
-        let (Some((at, call)), Some((_, segment))) = (self.call_here(), self.here()) else { return false };
-        let (level, at_ns) = (call.level as usize + 1, segment.start_ns);
+        let (Some((_, call)), Some(line), Some((_, segment))) = (self.call_here(), self.line_here(), self.here())
+        else {
+            return false;
+        };
         let tree = self.tree(self.front);
-        let below = tree.at(level, at_ns).or_else(|| {
-            let longest = |child: &u32| tree.call(*child).map(|call| (call.ns, std::cmp::Reverse(call.start_ns)));
-            tree.children(Some(at)).max_by_key(longest)
-        });
-        let Some(start_ns) = below.and_then(|at| tree.call(at)).map(|call| call.start_ns) else { return false };
-        self.level = Some(level);
-        if tree_is_elsewhere(self, level, at_ns) {
+        let Some(level) = tree.lines().get(line + 1).map(|levels| levels.start) else { return false };
+        if tree.at(level, segment.start_ns).is_none() {
+            let below = tree.meeting(level, call.start_ns, call.end_ns()).iter().filter_map(|at| tree.call(*at));
+            let longest = below.max_by_key(|call| (call.ns, std::cmp::Reverse(call.start_ns)));
+            let Some(start_ns) = longest.map(|call| call.start_ns) else { return false };
             self.go_to_moment(start_ns, columns);
         }
+        self.line = Some(line + 1);
         true
     }
 
-    /// To the next (1) or previous (-1) column in which a call of the cursor's level begins; of several there to the
-    /// longest.
+    /// To the call that is drawn to the right (1) or left (-1) on the cursor's line; of several short ones in a column
+    /// to the longest. Beyond the window to the next one there.
     pub fn step_call(&mut self, by: isize, columns: usize) {
-        let Some((here, call)) = self.call_here() else { return };
-        let tree = self.tree(self.front);
-        let (level, window) = (call.level as usize, self.window_of(self.front));
+        let (Some((_, call)), Some(line)) = (self.call_here(), self.line_here()) else { return };
+        let (tree, window) = (self.tree(self.front), self.window_of(self.front));
         let grid = ColumnGrid::new(&window, columns);
-        let all = tree.level(level);
-        let start = |at: usize| all.get(at).and_then(|at| tree.call(*at)).map(|call| call.start_ns);
-        let column = |at: usize| start(at).and_then(|ns| grid.column(ns));
-        let at = all.partition_point(|other| *other < here);
-        let Some(mut next) = at.checked_add_signed(by).filter(|next| *next < all.len()) else { return };
-        let further = |next: usize| next.checked_add_signed(by).filter(|next| *next < all.len());
-        while column(at).is_some() && column(next) == column(at) {
-            let Some(after) = further(next) else { return };
-            next = after;
+        let cells = stack_chart::cells(tree, line, &grid);
+        let here = grid.column(call.start_ns.clamp(window.start, window.end - 1)).unwrap_or(0);
+        let cell = cells.get(here).copied();
+        let mut at = Some(here);
+        while let Some(column) = at.filter(|column| {
+            let found = cells.get(*column).copied();
+            *column == here || found == cell && cell != Some(StackCell::Short) || found == Some(StackCell::Empty)
+        }) {
+            at = column.checked_add_signed(by).filter(|next| *next < columns);
         }
-        let there = column(next);
-        let length = |at: usize| all.get(at).and_then(|at| tree.call(*at)).map_or(0, |call| call.ns);
-        let mut best = (length(next), next);
-        while let Some(after) = further(next).filter(|after| there.is_some() && column(*after) == there) {
-            next = after;
-            best = best.max((length(next), next));
-        }
-        if let Some(start_ns) = start(best.1) {
-            self.level = Some(level);
+        let start_ns = match at.and_then(|at| Some((at, cells.get(at)?))) {
+            Some((_, StackCell::Call(next))) => tree.call(*next).map(|call| call.start_ns),
+            Some((column, _)) => longest_in(tree, line, grid.start(column)..grid.start(column + 1)),
+            None => beyond(tree, line, &window, by),
+        };
+        if let Some(start_ns) = start_ns {
+            self.line = Some(line);
             self.go_to_moment(start_ns, columns);
         }
     }
@@ -111,13 +108,18 @@ impl LoadedTimelines {
     /// Put the cursor on the call of an execution at a line of its stack chart and a column.
     pub fn point_to_call(&mut self, at: usize, line: usize, column: usize, columns: usize) {
         let grid = ColumnGrid::new(&self.window_of(at), columns);
-        let middle = grid.start(column).midpoint(grid.start(column + 1));
-        let level = stack_chart::first_level(self.tree(at)) + self.chart_top + line;
-        let Some(start_ns) = self.tree(at).at(level, middle).and_then(|call| self.tree(at).call(call)) else { return };
-        let start_ns = start_ns.start_ns;
-        self.front = at.min(1);
-        self.level = Some(level);
-        self.go_to_moment(start_ns, columns);
+        let line = line + if at == self.front { self.chart_top } else { 0 };
+        let tree = self.tree(at);
+        let start_ns = match stack_chart::cells(tree, line, &grid).get(column) {
+            Some(StackCell::Call(call)) => tree.call(*call).map(|call| call.start_ns),
+            Some(StackCell::Short) => longest_in(tree, line, grid.start(column)..grid.start(column + 1)),
+            Some(StackCell::Empty) | None => None,
+        };
+        if let Some(start_ns) = start_ns {
+            self.front = at.min(1);
+            self.line = Some(line);
+            self.go_to_moment(start_ns, columns);
+        }
     }
 
     /// Show the call under the cursor with as much before and after it as it is half long; false where there is none.
@@ -130,13 +132,10 @@ impl LoadedTimelines {
 
     /// Scroll the stack chart of so many lines so that the call under the cursor is on it.
     pub fn scroll_chart(&mut self, lines: usize) {
-        let tree = self.tree(self.front);
-        let first = stack_chart::first_level(tree);
-        let most = stack_chart::lines(tree).saturating_sub(lines);
-        let line = self.call_here().map(|(_, call)| (call.level as usize).saturating_sub(first));
-        let top = line.map_or(self.chart_top, |line| {
-            self.chart_top.clamp((line + 1).saturating_sub(lines.max(1)), line)
-        });
+        let most = self.tree(self.front).lines().len().saturating_sub(lines);
+        let top = self
+            .line_here()
+            .map_or(self.chart_top, |line| self.chart_top.clamp((line + 1).saturating_sub(lines.max(1)), line));
         self.chart_top = top.min(most);
     }
 
@@ -208,7 +207,20 @@ impl LoadedTimelines {
     }
 }
 
-/// True where no call of a level is on the path at the cursor's moment.
-fn tree_is_elsewhere(loaded: &LoadedTimelines, level: usize, at_ns: Ns) -> bool {
-    loaded.tree(loaded.front).at(level, at_ns).is_none()
+/// The begin of the longest call of a line that meets a range of times.
+fn longest_in(tree: &CallTree, line: usize, range: Range<Ns>) -> Option<Ns> {
+    let levels = tree.lines().get(line)?.clone();
+    let all = levels.flat_map(|level| tree.meeting(level, range.start, range.end)).filter_map(|at| tree.call(*at));
+    all.max_by_key(|call| (call.ns, std::cmp::Reverse(call.start_ns))).map(|call| call.start_ns)
+}
+
+/// The begin of the next call of a line after a window (1), or before it (-1).
+fn beyond(tree: &CallTree, line: usize, window: &Range<Ns>, by: isize) -> Option<Ns> {
+    let level = tree.lines().get(line)?.start;
+    let starts = tree.level(level).iter().filter_map(|at| tree.call(*at)).map(|call| call.start_ns);
+    if by > 0 {
+        starts.into_iter().find(|start| *start >= window.end)
+    } else {
+        starts.into_iter().rfind(|start| *start < window.start)
+    }
 }
