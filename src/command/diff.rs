@@ -35,7 +35,7 @@ pub struct DiffOptions {
     /// Print at most N nodes of the tree in JSON; `truncated` is true if some are left out
     #[arg(long, value_name = "N")]
     max_nodes: Option<usize>,
-    /// Two executions by number, with their call stacks over time, aligned call by call; one alone beside a typical fast one
+    /// Two executions by number over time, their calls aligned; one alone beside a typical fast one
     #[arg(long, value_name = "A[,B]")]
     executions: Option<ExecutionPair>,
     /// Also the tree with callees first: each frame by its own time, its callers below it

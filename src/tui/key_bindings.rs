@@ -116,8 +116,8 @@ pub static TABLE: &[KeyBinding] = &[
     ),
     entry(A::ShowKernel, "kernel functions", "H", "show the kernel's functions below calls; hide them", Timeline, None),
     entry(A::ShowEvents, "events", "p", "mark events: calls, failed ones, faults, messages, ...", Timeline, None),
-    entry(A::NextEvent, "next event", ">", "go to the next event, and say what it is", Timeline, None),
-    entry(A::PreviousEvent, "previous event", "<", "go to the event before", Timeline, None),
+    entry(A::NextEvent, "next event", ")", "go to the next event, and say what it is", Timeline, None),
+    entry(A::PreviousEvent, "previous event", "(", "go to the event before", Timeline, None),
     entry(
         A::Concurrent,
         "who else",

@@ -127,19 +127,19 @@ pub fn label(model: &Model, calls: &PairedCalls, shown: &ShownCalls) -> String {
     format!("{} × {}, × {}", unit_text(calls.unit(row).map(name)), count(row.a), count(row.b))
 }
 
-/// Names of a unit that are told, at most.
+/// Names of a unit that are shown, at most.
 const MOST_NAMES: usize = 4;
 
 /// The calls of a unit: `read`, or `2 read, parse`.
 fn unit_text(names: impl Iterator<Item = String>) -> String {
     let names: Vec<String> = names.collect();
     let runs: Vec<&[String]> = names.chunk_by(|a, b| a == b).collect();
-    let told = runs.iter().take(MOST_NAMES).map(|run| match run {
+    let named = runs.iter().take(MOST_NAMES).map(|run| match run {
         [one] => one.clone(),
         several => format!("{} {}", several.len(), several[0]),
     });
     let more = if runs.len() > MOST_NAMES { Some("…".to_owned()) } else { None };
-    told.chain(more).collect::<Vec<_>>().join(", ")
+    named.chain(more).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

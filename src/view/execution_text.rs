@@ -28,8 +28,8 @@ const MOST_LANES: usize = 24;
 const MOST_WAITS: usize = 5;
 /// Lines of calls drawn of an execution, at most.
 const MOST_LINES: usize = 16;
-/// Events of an execution told in words, at most.
-const MOST_EVENTS_TOLD: usize = 8;
+/// Events of an execution described in words, at most.
+const MOST_DESCRIBED: usize = 8;
 /// Levels by which a row is moved in, at most.
 const MOST_INDENT: usize = 24;
 
@@ -137,11 +137,11 @@ fn events(timeline: &ExecutionTimeline, longest: Ns, page: Page, out: &mut Strin
     out.push('\n');
     page.wrap(out, 2, &format!("{}{left_out}", counts.collect::<Vec<_>>().join(", ")));
     let is_rare = |event: &&TimelineEvent| event.kind != TimelineEventKind::Call && !event.name.is_empty();
-    let told: Vec<&TimelineEvent> = timeline.events.iter().filter(|e| e.has_failed() || is_rare(e)).collect();
-    for event in told.iter().take(MOST_EVENTS_TOLD) {
+    let rare: Vec<&TimelineEvent> = timeline.events.iter().filter(|e| e.has_failed() || is_rare(e)).collect();
+    for event in rare.iter().take(MOST_DESCRIBED) {
         page.wrap(out, 2, &format!("at {}: {}", figure::time(event.at_ns as f64), event_text(timeline, event)));
     }
-    let more = told.len().saturating_sub(MOST_EVENTS_TOLD);
+    let more = rare.len().saturating_sub(MOST_DESCRIBED);
     if more > 0 {
         page.wrap(out, 2, &format!("({} not shown, --json has all)", figure::plural(more as u64, "more event")));
     }

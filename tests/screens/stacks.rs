@@ -127,18 +127,18 @@ fn aligned_calls_move_both_cursors_and_lead_to_the_time_of_a_call() {
 
 #[test]
 fn events_are_visited_one_by_one() {
-    let mut session = session(80, 24, "v Home > ");
+    let mut session = session(80, 24, "v Home ) ");
     let total = loaded(&session).timeline(0).unwrap().events.len();
     assert!(total > 1 && loaded(&session).events);
     let (first, _) = loaded(&session).event_here().unwrap();
     assert!(page(&session).contains(&format!("event {first} of {total}")), "{}", page(&session));
     for _ in first..total {
-        session.keys(">");
+        session.keys(")");
     }
     assert_eq!(loaded(&session).event_here().unwrap().0, total);
-    session.keys(">");
+    session.keys(")");
     assert!(page(&session).contains("no further event"), "{}", page(&session));
-    session.keys("<");
+    session.keys("(");
     assert_eq!(loaded(&session).event_here().unwrap().0, total - 1);
     session.keys("Left");
     assert!(loaded(&session).event_here().is_none(), "moving elsewhere leaves the event");
@@ -149,7 +149,7 @@ fn a_failed_call_has_a_letter_of_its_own_and_its_error() {
     let mut session = session(120, 40, "v p Home");
     let failed = loaded(&session).timeline(0).unwrap().events.iter().position(|event| event.has_failed());
     for _ in 0..=failed.expect("a failed call") {
-        session.keys(">");
+        session.keys(")");
     }
     let page = page(&session);
     assert!(page.contains("e event") && page.contains("= EAGAIN") && page.contains("e failed call"), "{page}");
@@ -161,7 +161,7 @@ fn moving_among_calls_writes_few_bytes() {
         for (keys, moves) in [
             ("v Home Down Down", "Down Down Right Right Right Left Down Up Up"),
             ("v c", "Down Down Up Down Down Left Right Home End Up"),
-            ("v p Home", "> > > > < Right Left"),
+            ("v p Home", ") ) ) ) ( Right Left"),
         ] {
             let mut session = session(columns, lines, keys);
             let mut painter = Painter::default();
@@ -208,7 +208,7 @@ fn charts_and_trees_over_recordings_equal_their_snapshots() {
         ("perf", "recorders/planted/lock.data", None),
     ] {
         for (columns, lines) in SNAPSHOT_SIZES {
-            for (part, keys) in [("chart", "Down Down Down Down"), ("events", "p >"), ("calls", "c Down Down")] {
+            for (part, keys) in [("chart", "Down Down Down Down"), ("events", "p )"), ("calls", "c Down Down")] {
                 let session = over(path, symbols, columns, lines, keys);
                 assert_snapshot(&format!("stacks-{part}-{name}-{columns}x{lines}"), &session);
             }

@@ -23,7 +23,7 @@ use crate::model::wait_kind::WaitKind;
 use std::ops::Range;
 
 /// Calls of an execution, at most.
-pub const MOST_CALLS: usize = 1 << 18;
+pub const MOST_CALLS: usize = 1 << 16;
 /// Percent of a call's time that the only call has which it makes, in a chain.
 const CHAINED: Ns = 98;
 /// Percent of a level's time that are in chains where it shares its line with the next.

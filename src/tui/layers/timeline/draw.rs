@@ -199,8 +199,8 @@ fn marks_line(
     let marks: String = event_marks(timeline.events.iter(), &grid).into_iter().collect();
     let left = lines.label_columns + 2;
     canvas.text_in(left, y, lines.columns, marks.trim_end(), StyleScope::Key);
-    let told = loaded.event_here().filter(|_| loaded.front == at);
-    if let Some(column) = told.and_then(|(_, event)| grid.column(event.at_ns.max(0))) {
+    let here = loaded.event_here().filter(|_| loaded.front == at);
+    if let Some(column) = here.and_then(|(_, event)| grid.column(event.at_ns.max(0))) {
         canvas.shade(left + column, y, 1, StyleScope::Match);
     }
 }

@@ -26,7 +26,6 @@ use crate::view::lanes::thread_name;
 use lines::{DrawnLines, DrawnParts, TimelineLines};
 use ratatui::layout::{Position, Rect};
 use state::{GroupLabel, LoadedTimelines, TimelineContent, TimelineExecution, TimelineView};
-use trees::AlignedView;
 
 /// Open the timeline of an execution beside a typical fast one.
 pub fn open(app: &mut App, id: ExecutionId, group: GroupLabel) {
@@ -233,22 +232,20 @@ impl TimelineView {
 
 /// Do an action that is about the timelines alone; what is to be said of it.
 fn act_on(loaded: &mut LoadedTimelines, action: Action, columns: usize, page: usize) -> Option<String> {
-    if let Some(mut trees) = loaded.trees.take() {
-        let jumps = action == Action::Open;
-        if jumps && trees.jump(loaded, columns) {
-            return None;
+    if loaded.trees.is_some() {
+        match action {
+            Action::Open => trees::jump(loaded, columns),
+            Action::AlignCalls => loaded.trees = None,
+            _ if trees::act(loaded, action, page.saturating_sub(2)) => {}
+            _ => return act_over_time(loaded, action, columns),
         }
-        if jumps {
-            trees.unfold(loaded);
-        }
-        let is_done = jumps || trees.act(action, loaded, page.saturating_sub(2)).is_some();
-        if action != Action::AlignCalls {
-            loaded.trees = Some(trees);
-        }
-        if is_done || action == Action::AlignCalls {
-            return None;
-        }
+        return None;
     }
+    act_over_time(loaded, action, columns)
+}
+
+/// Do an action of the drawings over time.
+fn act_over_time(loaded: &mut LoadedTimelines, action: Action, columns: usize) -> Option<String> {
     let is_at_call = loaded.line.is_some();
     match action {
         Action::Left if is_at_call => loaded.step_call(-1, columns),
@@ -272,7 +269,7 @@ fn act_on(loaded: &mut LoadedTimelines, action: Action, columns: usize, page: us
         Action::Align if !loaded.next_alignment(columns) => {
             return Some("there is only one execution".to_owned());
         }
-        Action::AlignCalls => loaded.trees = Some(AlignedView::new(loaded)),
+        Action::AlignCalls => loaded.show_trees(),
         Action::ShowEvents => loaded.events = !loaded.events,
         Action::NextEvent | Action::PreviousEvent => {
             let by = if action == Action::NextEvent { 1 } else { -1 };

@@ -5,11 +5,11 @@
 //! column. The cursor is on a segment of the execution in front, and may be on a line of its calls (`calls.rs`); that
 //! of the other one is at the corresponding moment. Cost of a step: linear in the segments that share a column.
 
+pub mod aligned;
 mod calls;
 mod others;
 
 use super::lines::TimelineLines;
-use super::trees::AlignedView;
 use crate::base::column_grid::ColumnGrid;
 use crate::base::time::{Ns, Span};
 use crate::compare::arranged::KernelFrames;
@@ -26,6 +26,7 @@ use crate::tui::concurrent::ConcurrentAnswer;
 use crate::tui::job::ReadTimelines;
 use crate::tui::search::{MatchStep, TextSearch};
 use crate::view::lanes::thread_name;
+use aligned::AlignedView;
 use others::OtherLane;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -106,7 +107,7 @@ pub struct LoadedTimelines {
     pub chart_top: usize,
     /// The calls of both as rows, in place of the stack chart.
     pub trees: Option<AlignedView>,
-    /// The event that is told.
+    /// The event that the text is about.
     pub event: Option<usize>,
     /// The times shown, of the first execution.
     pub window: Range<Ns>,
@@ -158,7 +159,7 @@ impl LoadedTimelines {
         (self.alignment, self.events, self.event) = (old.alignment, old.events, old.event);
         self.line = old.line;
         if old.trees.is_some() {
-            self.trees = Some(AlignedView::new(self));
+            self.show_trees();
         }
     }
 

@@ -5,20 +5,16 @@
 //! Cost: the rows that are shown.
 
 use super::state::LoadedTimelines;
+use super::state::aligned::AlignedView;
 use crate::base::figure;
 use crate::base::time::Ns;
-use crate::compare::calls::aligned::AlignedRow;
 use crate::tui::actions::Action;
 use crate::tui::canvas::{Canvas, clip, width, wrap};
 use crate::tui::theme::{StyleScope, Theme};
 use crate::tui::widget::page::{StyledLine, paragraph, plain};
 use crate::tui::widget::table::{TableColumn, TableLayout};
-use crate::view::call_rows::{self, ShownCalls};
-use std::collections::BTreeSet;
-
-/// Parts of the longer execution from which on a row is shown by itself, and from which on it is open.
-const SHOWN: Ns = 500;
-const OPEN: Ns = 20;
+use crate::view::call_rows;
+use std::sync::Arc;
 
 /// Columns of names, and those of the figures beside them.
 const LEAST_NAME: usize = 40;
@@ -27,132 +23,49 @@ const FIGURES: usize = 33;
 const LEAST_BAR: usize = 10;
 const LONGEST_BAR: usize = 60;
 
-/// The rows on the screen.
-#[derive(Clone, Debug, Default)]
-pub struct AlignedView {
-    /// Rows of which what is below them is shown.
-    open: BTreeSet<u32>,
-    pub rows: Vec<ShownCalls>,
-    /// Their names.
-    labels: Vec<String>,
-    pub cursor: usize,
-    /// The first row on the screen.
-    pub top: usize,
+/// Move, open or fold, and let the cursors of both timelines go to the calls of the row; false where the action is none
+/// of these.
+pub fn act(loaded: &mut LoadedTimelines, action: Action, page: usize) -> bool {
+    let (model, calls) = (Arc::clone(&loaded.model), Arc::clone(&loaded.calls));
+    let is_done = loaded.trees.as_mut().is_some_and(|view| view.act(action, &model, &calls, page));
+    if is_done {
+        point(loaded);
+    }
+    is_done
 }
 
-impl AlignedView {
-    /// The rows of two executions, the long ones open, with the cursor on the call at the cursor of the timelines.
-    pub fn new(loaded: &LoadedTimelines) -> AlignedView {
-        let least = longest(loaded) / OPEN;
-        let is_long =
-            |row: &AlignedRow| !row.is_run() && [row.a, row.b].into_iter().flatten().any(|calls| calls.ns >= least);
-        let rows = (0_u32..).zip(&loaded.calls.rows).filter(|(_, row)| is_long(row));
-        let mut view = AlignedView { open: rows.map(|(at, _)| at).collect(), ..AlignedView::default() };
-        view.arrange(loaded);
-        let at_ns = loaded.linked[loaded.front.min(1)];
-        let call = loaded.call_here().map(|(call, _)| call);
-        let call = call.or_else(|| loaded.tree(loaded.front).deepest_at(at_ns));
-        if let Some(row) = call.and_then(|call| loaded.calls.row_of(loaded.front, call)) {
-            view.cursor = view.rows.partition_point(|shown| shown.first <= row).saturating_sub(1);
-        }
-        view
-    }
-
-    fn arrange(&mut self, loaded: &LoadedTimelines) {
-        let least = (longest(loaded) / SHOWN).max(1);
-        self.rows = call_rows::shown(&loaded.calls, least, |row| self.open.contains(&row));
-        let label = |shown: &ShownCalls| call_rows::label(&loaded.model, &loaded.calls, shown);
-        self.labels = self.rows.iter().map(label).collect();
-        self.cursor = self.cursor.min(self.rows.len().saturating_sub(1));
-    }
-
-    /// The row under the cursor.
-    pub fn here(&self) -> Option<&ShownCalls> {
-        self.rows.get(self.cursor)
-    }
-
-    /// Scroll so that the cursor is on a screen of so many rows.
-    pub fn scroll(&mut self, lines: usize) {
-        let lines = lines.max(1);
-        self.top = self.top.clamp((self.cursor + 1).saturating_sub(lines), self.cursor);
-        self.top = self.top.min(self.rows.len().saturating_sub(lines));
-    }
-
-    /// Do an action; `None` where it is none of the rows.
-    pub fn act(&mut self, action: Action, loaded: &mut LoadedTimelines, page: usize) -> Option<()> {
-        let last = self.rows.len().saturating_sub(1);
-        match action {
-            Action::Up => self.cursor = self.cursor.saturating_sub(1),
-            Action::Down => self.cursor = (self.cursor + 1).min(last),
-            Action::PageUp => self.cursor = self.cursor.saturating_sub(page.max(1)),
-            Action::PageDown => self.cursor = (self.cursor + page.max(1)).min(last),
-            Action::Home => self.cursor = 0,
-            Action::End => self.cursor = last,
-            Action::Right => self.unfold(loaded),
-            Action::Left => self.fold(loaded),
-            _ => return None,
-        }
-        self.point(loaded);
-        Some(())
-    }
-
-    /// Open a row: what is below it, or each of the short calls.
-    pub fn unfold(&mut self, loaded: &LoadedTimelines) {
-        let Some(shown) = self.here().copied() else { return };
-        if shown.short > 0 {
-            let size = |at: u32| loaded.calls.rows.get(at as usize).map_or(1, |row| row.size);
-            let beside = std::iter::successors(Some(shown.first), |at| Some(*at + size(*at)));
-            self.open.extend(beside.take(shown.short));
-        } else {
-            self.open.insert(shown.last);
-        }
-        self.arrange(loaded);
-    }
-
-    /// Fold a row, or go to the one above it.
-    fn fold(&mut self, loaded: &LoadedTimelines) {
-        let Some(shown) = self.here().copied() else { return };
-        if shown.is_open {
-            self.open.remove(&shown.last);
-            self.arrange(loaded);
-        } else if let Some(above) = self.rows.iter().take(self.cursor).rposition(|row| row.level < shown.level) {
-            self.cursor = above;
-        }
-    }
-
-    /// The cursors of both timelines go to the calls of the row.
-    fn point(&self, loaded: &mut LoadedTimelines) {
-        let Some(row) = self.here().and_then(|shown| loaded.calls.rows.get(shown.last as usize)).copied() else {
-            return;
-        };
-        let starts = [row.a, row.b].map(|calls| calls.map(|calls| calls.start_ns));
-        let moments = match starts {
-            [Some(a), Some(b)] => [a, b],
-            [Some(a), None] => [a, loaded.calls.time_in_other(0, a)],
-            [None, Some(b)] => [loaded.calls.time_in_other(1, b), b],
-            [None, None] => return,
-        };
-        loaded.point_both(moments);
-    }
-
-    /// Show the calls of the row in time: those of the execution in front, where it has them. False for short calls.
-    pub fn jump(&self, loaded: &mut LoadedTimelines, columns: usize) -> bool {
-        let Some(shown) = self.here().filter(|shown| shown.short == 0) else { return false };
-        let Some(row) = loaded.calls.rows.get(shown.last as usize).copied() else { return false };
-        let front = if row.calls(loaded.front).is_some() { loaded.front } else { 1 - loaded.front.min(1) };
-        let Some(calls) = row.calls(front) else { return false };
-        loaded.front = front;
-        self.point(loaded);
-        loaded.line = loaded.tree(front).call(calls.first).map(|call| loaded.tree(front).line_of(call.level as usize));
-        let (start, ns) = (calls.start_ns + loaded.shift(front), calls.end_ns - calls.start_ns);
-        loaded.set_window(start - ns / 2, ns.saturating_mul(2), columns);
-        true
-    }
+/// The cursors of both timelines go to the calls of the row.
+fn point(loaded: &mut LoadedTimelines) {
+    let shown = loaded.trees.as_ref().and_then(|view| view.here());
+    let Some(row) = shown.and_then(|shown| loaded.calls.rows.get(shown.last as usize)) else { return };
+    let moments = match [row.a, row.b].map(|calls| calls.map(|calls| calls.start_ns)) {
+        [Some(a), Some(b)] => [a, b],
+        [Some(a), None] => [a, loaded.calls.time_in_other(0, a)],
+        [None, Some(b)] => [loaded.calls.time_in_other(1, b), b],
+        [None, None] => return,
+    };
+    loaded.point_both(moments);
 }
 
-/// The length of the longer execution.
-fn longest(loaded: &LoadedTimelines) -> Ns {
-    (0..2).filter_map(|at| loaded.timeline(at)).map(|timeline| timeline.ns).max().unwrap_or(0)
+/// Show the calls of the row in time, in place of the tree: those of the execution in front, where it has them. Short
+/// calls open.
+pub fn jump(loaded: &mut LoadedTimelines, columns: usize) {
+    let (model, calls) = (Arc::clone(&loaded.model), Arc::clone(&loaded.calls));
+    let Some(view) = loaded.trees.as_mut() else { return };
+    let Some(shown) = view.here().copied() else { return };
+    if shown.short > 1 {
+        return view.unfold(&model, &calls);
+    }
+    let Some(row) = calls.rows.get(shown.last as usize) else { return };
+    let front = if row.calls(loaded.front).is_some() { loaded.front } else { 1 - loaded.front.min(1) };
+    let Some(found) = row.calls(front) else { return };
+    loaded.front = front;
+    point(loaded);
+    loaded.trees = None;
+    let tree = loaded.tree(front);
+    loaded.line = tree.call(found.first).map(|call| tree.line_of(call.level as usize));
+    let (start, ns) = (found.start_ns + loaded.shift(front), found.end_ns - found.start_ns);
+    loaded.set_window(start - ns / 2, ns.saturating_mul(2), columns);
 }
 
 /// Draw the rows, below a line of heads.
@@ -175,7 +88,7 @@ pub fn draw(canvas: &mut Canvas<'_>, loaded: &LoadedTimelines, view: &AlignedVie
         table.cell(canvas, 0, at + 1, &clip(name, columns), StyleScope::Dim);
     }
     table.cell(canvas, 0, 3, "difference", StyleScope::Dim);
-    let whole = longest(loaded).max(1) as f64;
+    let whole = loaded.longest().max(1) as f64;
     let rows = view.rows.iter().enumerate().skip(view.top).take(canvas.height().saturating_sub(1));
     for (y, (at, shown)) in (1..).zip(rows) {
         let label = view.labels.get(at).map_or("", String::as_str);

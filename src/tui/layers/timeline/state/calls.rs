@@ -4,6 +4,7 @@
 //! line of its calls. Wherever it goes, the other execution's goes to the corresponding moment. Cost of a
 //! step: the cells of a line, or a walk down the tree at one moment.
 
+use super::aligned::AlignedView;
 use super::{LoadedTimelines, PairAlignment};
 use crate::base::column_grid::ColumnGrid;
 use crate::base::time::Ns;
@@ -161,6 +162,19 @@ impl LoadedTimelines {
         }
     }
 
+    /// The length of the longer execution.
+    pub fn longest(&self) -> Ns {
+        (0..2).filter_map(|at| self.timeline(at)).map(|timeline| timeline.ns).max().unwrap_or(0)
+    }
+
+    /// Show the calls of both as a tree, with its cursor on the call at that of the timelines.
+    pub fn show_trees(&mut self) {
+        let front = self.front.min(1);
+        let call = self.call_here().map(|(call, _)| call).or_else(|| self.tree(front).deepest_at(self.linked[front]));
+        let row = call.and_then(|call| self.calls.row_of(front, call));
+        self.trees = Some(AlignedView::new(&self.model, &self.calls, self.longest(), row));
+    }
+
     /// The next way to align both; false where there is only one.
     pub fn next_alignment(&mut self, columns: usize) -> bool {
         if self.timeline(1).is_none() {
@@ -181,7 +195,7 @@ impl LoadedTimelines {
         true
     }
 
-    /// The event that is told, with its number from 1.
+    /// The event that the text is about, with its number from 1.
     pub fn event_here(&self) -> Option<(usize, &TimelineEvent)> {
         let at = self.event?;
         Some((at + 1, self.timeline(self.front)?.events.get(at)?))
