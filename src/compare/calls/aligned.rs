@@ -2,9 +2,9 @@
 //!
 //! In: the call trees of both. Out: rows in pre-order, each a call of one or both, or calls that repeat; and the
 //! partner of each call. The roots are the same; then the calls of each pair are aligned with each other, as section
-//! 5.3 of [000] has it: (a) runs that repeat are one element; (b) elements that both have exactly once are pairs, as far as
-//! their order agrees; (c) what is between these is aligned so that the pairs have the most time; (d) the calls of runs
-//! that are pairs are so one by one, from the first on.
+//! 5.3 of [000] has it: (a) runs that repeat are one element; (b) elements that both have exactly once are pairs, as
+//! far as their order agrees; (c) what is between these is aligned so that the pairs have the most time; (d) the calls
+//! of runs that are pairs are so one by one, from the first on.
 //!
 //! Invariants: each call is in exactly one row that is no run; pairs have the same frame, and keep the order of both.
 //! Cost: linear in the calls, but for (c), which is a step for each two elements between neighbours of (b); beyond
