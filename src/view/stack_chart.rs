@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(drawn(&model, &tree, 50..60, 10), ["pppppppppp", "ppp   ssss"]);
         assert_eq!(
             drawn(&model, &tree, 0..200, 10),
-            ["ppppp     ", "r :p      "],
+            ["ppppp     ", "r : p     "],
             "half of a column is not most of it"
         );
         assert_eq!(label(&model, &tree, 1), "p › main");

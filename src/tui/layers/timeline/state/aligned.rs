@@ -1,7 +1,7 @@
 //! The rows of two aligned executions on the screen: which are open, and the cursor.
 //!
-//! In: aligned calls. Out: the rows that are shown, with their names, which are made where rows open or fold. Long calls
-//! are open from the begin on. Cost: the rows that are shown.
+//! In: aligned calls. Out: the rows that are shown, with their names, which are made where rows open or fold. Long
+//! calls are open from the begin on. Cost: the rows that are shown.
 
 use crate::base::time::Ns;
 use crate::compare::calls::aligned::{AlignedRow, PairedCalls};
