@@ -154,6 +154,7 @@ impl LoadedTimelines {
 
     /// Put the cursors of both at these moments.
     pub fn point_both(&mut self, moments: [Ns; 2]) {
+        self.event = None;
         for (at, at_ns) in moments.into_iter().enumerate() {
             if let Some(segment) = self.timeline(at).and_then(|timeline| timeline.segment_at(at_ns)) {
                 self.cursor[at] = segment;
