@@ -119,6 +119,10 @@ pub mod command {
 }
 pub mod compare {
     pub use crate::compare::{Comparison, ComparisonRequest, compare, share_of_group};
+    pub mod calls {
+        pub use crate::compare::calls::CallTree;
+        pub use crate::compare::calls::aligned::PairedCalls;
+    }
     pub mod condition {
         pub use crate::compare::condition::FailIf;
     }
@@ -129,7 +133,7 @@ pub mod compare {
         pub use crate::compare::functions::{by_function, sandwich};
     }
     pub mod arranged {
-        pub use crate::compare::arranged::{Arrangement, invert};
+        pub use crate::compare::arranged::{Arrangement, KernelFrames, invert};
     }
     pub mod heat_map {
         pub use crate::compare::heat_map::{HeatBox, HeatMap, HeatSize, axes};

@@ -78,6 +78,7 @@ mod thread_lanes;
 mod tour;
 mod traces;
 mod trees;
+mod two_executions;
 mod upstream;
 mod user_space;
 mod variants;

@@ -168,6 +168,17 @@ impl Remarks {
         Some(if is_again { TcpTimer::Retransmits } else { TcpTimer::Sends })
     }
 
+    /// The signals that were sent in a span to stop a thread or its process, with the threads that sent them.
+    pub fn stop_signals(&self, thread: &Thread, span: Span) -> impl Iterator<Item = (Timestamp, ThreadId)> + '_ {
+        let ids = [Some(thread.tid), Some(thread.pid).filter(|pid| *pid != thread.tid)];
+        let sent = ids.map(|id| id.and_then(|id| self.stops.get(&(thread.host, id))));
+        sent.into_iter().flatten().flat_map(move |all| {
+            let first = all.partition_point(|signal| signal.time < span.start);
+            let within = all.get(first..).unwrap_or(&[]).iter().take_while(move |signal| signal.time < span.end);
+            within.map(|signal| (signal.time, signal.by))
+        })
+    }
+
     /// The thread that sent the signal which stopped another at a time.
     pub fn stopped_by(&self, thread: &Thread, t: Timestamp) -> Option<ThreadId> {
         let sent = [thread.tid, thread.pid].into_iter().filter_map(|id| self.stops.get(&(thread.host, id)));
@@ -276,6 +287,9 @@ mod tests {
         let (timeline, mut remarks) = of(&kinds);
         let known = |n: usize| timeline.thread(thread(n)).unwrap();
         assert_eq!(remarks.stopped_by(known(2), at(70)), Some(thread(1)));
+        let sent = |n, span| remarks.stop_signals(known(n), span).map(|(time, by)| (time.ns(), by)).collect::<Vec<_>>();
+        assert_eq!(sent(2, Span::of_ns(50, 60)), [(50, thread(1))]);
+        assert_eq!((sent(2, Span::of_ns(51, 90)), sent(1, Span::of_ns(0, 90))), (Vec::new(), Vec::new()));
         assert_eq!(remarks.stopped_by(known(2), at(40)), None);
         assert_eq!(remarks.stopped_by(known(1), at(70)), None);
         remarks.stops.insert((HOST, PID), vec![StopSignal { time: at(55), by: thread(2) }]);

@@ -35,7 +35,7 @@ pub struct DiffOptions {
     /// Print at most N nodes of the tree in JSON; `truncated` is true if some are left out
     #[arg(long, value_name = "N")]
     max_nodes: Option<usize>,
-    /// Two executions by number, aligned moment by moment; one alone beside a typical fast one
+    /// Two executions by number over time, their calls aligned; one alone beside a typical fast one
     #[arg(long, value_name = "A[,B]")]
     executions: Option<ExecutionPair>,
     /// Also the tree with callees first: each frame by its own time, its callers below it
@@ -80,8 +80,8 @@ impl Question for DiffOptions {
         let pair = self.executions.map(|pair| self.paired(pair, &mut session, console)).transpose()?;
         let timelines = pair.as_ref().map_or(&[][..], |both| both);
         let (model, comparison) = compared(&self.input, &self.groups, timelines, &mut session, console)?;
-        let aligned = pair.map(|[a, b]| session::align(&model, a, b)).transpose()?;
         let arrangement = self.arrangement(&model, &comparison)?;
+        let aligned = pair.map(|pair| session::align(&model, pair, arrangement.kernel, console.ctx)).transpose()?;
         let arranged = arrange(&model, &comparison, &arrangement, console.ctx)?;
         let inverted =
             self.callees_first.then(|| invert(&model, &comparison, &arrangement, console.ctx)).transpose()?;
@@ -90,7 +90,7 @@ impl Question for DiffOptions {
         let heat_map =
             self.heat_map.as_deref().map(|across| heat_map(&model, &comparison, across, size)).transpose()?;
         let parts = DiffParts {
-            aligned: aligned.as_ref(),
+            aligned: aligned.as_ref().map(|(moments, calls)| (moments, calls)),
             arranged: arranged.as_ref(),
             inverted: inverted.as_ref(),
             heat_map: heat_map.as_ref(),

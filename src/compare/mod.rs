@@ -11,6 +11,7 @@
 
 mod across;
 pub mod arranged;
+pub mod calls;
 mod causes;
 mod caveats;
 pub mod chance;
@@ -42,6 +43,7 @@ pub mod ranks;
 pub(crate) mod scenario;
 mod select_error;
 pub mod separation;
+mod sequence;
 mod since_begin;
 mod tail;
 pub mod time_of_day;

@@ -9,6 +9,7 @@
 //! more than `MOST`, equal neighbours become one, and the result names the depth. Cost: MOST² steps and a byte each.
 
 use super::CompareError;
+use super::sequence::{Paired, paired};
 use crate::base::time::Ns;
 use crate::model::Model;
 use crate::model::context::ContextId;
@@ -139,57 +140,15 @@ fn parts(model: &Model, segments: &[TimelineSegment], depth: u32) -> Vec<(Contex
 
 /// The common subsequence with the largest common time, and the moments in between.
 fn common(a: &[(ContextId, ExecutionPart)], b: &[(ContextId, ExecutionPart)]) -> Vec<Moment> {
-    #[derive(Clone, Copy)]
-    enum Go {
-        Both,
-        First,
-        Second,
-    }
-    // From the ends: the most time that the remainders of both have in common, a row at a time; the steps are kept.
-    let width = b.len() + 1;
-    let mut ways = vec![Go::Second; (a.len() + 1) * width];
-    let mut below = vec![0_i64; width];
-    for (i, (context, part)) in a.iter().enumerate().rev() {
-        let mut row = vec![0_i64; width];
-        for j in (0..b.len()).rev() {
-            let (other, theirs) = b[j];
-            let (mut best, mut way) =
-                if below[j] >= row[j + 1] { (below[j], Go::First) } else { (row[j + 1], Go::Second) };
-            if *context == other {
-                let both = below[j + 1] + 1 + part.ns.min(theirs.ns);
-                if both >= best {
-                    (best, way) = (both, Go::Both);
-                }
-            }
-            row[j] = best;
-            ways[i * width + j] = way;
-        }
-        below = row;
-    }
-    let mut moments = Vec::with_capacity(a.len().max(b.len()));
-    let (mut i, mut j) = (0, 0);
-    while i < a.len() || j < b.len() {
-        let way = match (i < a.len(), j < b.len()) {
-            (true, true) => ways[i * width + j],
-            (true, false) => Go::First,
-            _ => Go::Second,
-        };
-        match way {
-            Go::Both => {
-                moments.push(Moment { context: a[i].0, a: Some(a[i].1), b: Some(b[j].1) });
-                (i, j) = (i + 1, j + 1);
-            }
-            Go::First => {
-                moments.push(Moment { context: a[i].0, a: Some(a[i].1), b: None });
-                i += 1;
-            }
-            Go::Second => {
-                moments.push(Moment { context: b[j].0, a: None, b: Some(b[j].1) });
-                j += 1;
-            }
-        }
-    }
-    moments
+    let worth = |(context, part): &(ContextId, ExecutionPart), (other, theirs): &(ContextId, ExecutionPart)| {
+        (context == other).then(|| 1 + part.ns.min(theirs.ns))
+    };
+    let moment = |pair| match pair {
+        Paired::Both(i, j) => Moment { context: a[i].0, a: Some(a[i].1), b: Some(b[j].1) },
+        Paired::First(i) => Moment { context: a[i].0, a: Some(a[i].1), b: None },
+        Paired::Second(j) => Moment { context: b[j].0, a: None, b: Some(b[j].1) },
+    };
+    paired(a, b, worth).into_iter().map(moment).collect()
 }
 
 #[cfg(test)]

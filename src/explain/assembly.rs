@@ -14,6 +14,7 @@ use crate::analysis::ecct::NodeTime;
 use crate::analysis::executions::Execution;
 use crate::analysis::leaders::Leaders;
 use crate::analysis::outline::{Outline, OutlineStep};
+use crate::analysis::remarks::Remarks;
 use crate::analysis::thread_names::ThreadNames;
 use crate::base::figure;
 use crate::base::names::NameId;
@@ -37,6 +38,7 @@ pub(super) struct Assembly<'a> {
     pub(super) contexts: &'a [ContextId],
     pub(super) names: &'a ThreadNames,
     pub(super) leaders: &'a Leaders,
+    pub(super) remarks: &'a Remarks,
     pub(super) threads: ModelThreads<'a>,
     pub(super) columns: MetricColumns,
     pub(super) contributions: Contributions,
@@ -59,7 +61,9 @@ impl Assembly<'_> {
         let id = ExecutionId::at(model.executions.len());
         if self.request.timelines.contains(&id) {
             let (timeline, names, contexts) = (self.timeline, &model.names, &model.contexts);
-            let inputs = TimelineInputs { timeline, leaders: self.leaders, shown: self.names, names, contexts };
+            let (leaders, shown, remarks) = (self.leaders, self.names, self.remarks);
+            let task = self.request.marks;
+            let inputs = TimelineInputs { timeline, leaders, shown, names, contexts, remarks, task };
             model.timelines.insert(id, execution_timelines::of(inputs, execution, &own));
         }
         let [begin, end] = [execution.begin, execution.end].map(|mark| self.timeline.mark(mark).unwrap_or_default());

@@ -3,23 +3,23 @@
 //! In: an execution and its contexts with their times, in order of time. Out: an [`ExecutionTimeline`]. The contexts
 //! tile the path, so the segment of the path in which a context's time begins gives its thread, state and CPU. The
 //! windows in which the path is in a thread give the waits: while a window is open, the thread above it waits for it.
-//! Cost: linear in the segments of the path and in the system calls of its threads meanwhile.
+//! Cost: linear in the segments of the path, in the system calls of its threads meanwhile, and in all executions, whose
+//! begins and ends are events, too.
+
+mod events;
 
 use crate::analysis::carriers;
 use crate::analysis::executions::Execution;
 use crate::analysis::leaders::Leaders;
 use crate::analysis::path::{self, Entered, PathSegment};
+use crate::analysis::remarks::Remarks;
 use crate::analysis::thread_names::ThreadNames;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::model::carrier::Carrier;
 use crate::model::context::{Contexts, FrameKind};
 use crate::model::execution::ContextTime;
-use crate::model::execution_timeline::{
-    ExecutionTimeline, MOST_EVENTS, TimelineEvent, TimelineEventKind, TimelineSegment, TimelineThread, TimelineWait,
-};
+use crate::model::execution_timeline::{ExecutionTimeline, TimelineSegment, TimelineThread, TimelineWait};
 use crate::model::wait_kind::WaitKind;
-use crate::timeline::questions::Asker;
 use crate::timeline::{ThreadId, Timeline, known_cpu};
 use foldhash::HashMap;
 
@@ -32,6 +32,9 @@ pub(super) struct TimelineInputs<'a> {
     /// Names of the model.
     pub(super) names: &'a Names,
     pub(super) contexts: &'a Contexts,
+    pub(super) remarks: &'a Remarks,
+    /// Position of the task among those of the delimiting events.
+    pub(super) task: u32,
 }
 
 /// The timeline of an execution whose contexts have these times, in order of time.
@@ -61,7 +64,7 @@ pub(super) fn of(inputs: TimelineInputs<'_>, execution: &Execution, own: &[Conte
         drawing.close(&mut open, execution.span.end);
     }
     drawing.add_segments(&path, own);
-    drawing.add_events();
+    events::add(&mut drawing);
     drawing.drawn
 }
 
@@ -167,58 +170,5 @@ impl Drawing<'_> {
             }
             at += ns;
         }
-    }
-
-    /// Calls and faults of the threads while the path was in them, and the messages that ended waits.
-    fn add_events(&mut self) {
-        let mut events: Vec<TimelineEvent> = Vec::new();
-        for ThreadWindow { thread, span } in &self.windows {
-            let lane = self.lanes.get(thread).copied().unwrap_or(0);
-            self.add_calls(*thread, *span, lane, &mut events);
-            self.add_faults(*thread, *span, lane, &mut events);
-        }
-        let carries = |carrier| matches!(carrier, Carrier::Packet | Carrier::Socket | Carrier::Pipe);
-        events.extend(self.drawn.waits.iter().filter(|wait| carries(wait.carrier)).map(|wait| TimelineEvent {
-            at_ns: wait.end_ns,
-            ns: 0,
-            thread: wait.waiter,
-            kind: TimelineEventKind::Message,
-            name: wait.carrier.name().to_owned(),
-            result: None,
-        }));
-        events.sort_by(|a, b| (a.at_ns, a.thread, a.kind, &a.name).cmp(&(b.at_ns, b.thread, b.kind, &b.name)));
-        // A call that lasts over several windows of its thread is one.
-        events.dedup();
-        self.drawn.events_left_out = events.len().saturating_sub(MOST_EVENTS) as u64;
-        events.truncate(MOST_EVENTS);
-        self.drawn.events = events;
-    }
-
-    fn add_calls(&self, thread: ThreadId, span: Span, lane: u32, events: &mut Vec<TimelineEvent>) {
-        let timeline = self.inputs.timeline;
-        let reader = timeline.reader(Asker::Explain);
-        let mut calls = reader.calls(thread);
-        let last = calls.last_begun(span.end.saturating_sub(1));
-        let before = std::iter::successors(last, |_| calls.previous_row());
-        events.extend(before.take_while(|call| call.span.end > span.start).map(|call| TimelineEvent {
-            at_ns: self.since(call.span.start),
-            ns: call.span.len(),
-            thread: lane,
-            kind: TimelineEventKind::Call,
-            name: timeline.names().get(call.name).to_owned(),
-            result: call.ret,
-        }));
-    }
-
-    fn add_faults(&self, thread: ThreadId, span: Span, lane: u32, events: &mut Vec<TimelineEvent>) {
-        let reader = self.inputs.timeline.reader(Asker::Explain);
-        events.extend(reader.faults(thread).begun_in(span).map(|fault| TimelineEvent {
-            at_ns: self.since(fault.time),
-            ns: 0,
-            thread: lane,
-            kind: TimelineEventKind::Fault,
-            name: String::new(),
-            result: None,
-        }));
     }
 }

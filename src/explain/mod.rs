@@ -178,6 +178,7 @@ fn build_model(
         contexts: &contexts,
         names: &names,
         leaders,
+        remarks,
         threads: ModelThreads::new(timeline, leaders),
         columns: MetricColumns::new(timeline),
         contributions,

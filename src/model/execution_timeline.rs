@@ -71,15 +71,75 @@ pub enum TimelineEventKind {
     Fault,
     /// A message of another thread or host came: a packet, or data in a socket or pipe.
     Message,
+    /// The thread runs on another CPU than before.
+    Migration,
+    /// A signal that stops it was sent to the thread or its process.
+    Signal,
+    /// The kernel works for the thread: reclaim, compaction, write-back.
+    Work,
+    /// The thread has another name from then on, as after an exec.
+    Rename,
+    /// An execution of the task begins.
+    Begin,
+    /// An execution of the task ends.
+    End,
 }
 
 impl TimelineEventKind {
+    /// All of them, in the order of legends.
+    pub const ALL: [TimelineEventKind; 9] = [
+        TimelineEventKind::Call,
+        TimelineEventKind::Fault,
+        TimelineEventKind::Message,
+        TimelineEventKind::Migration,
+        TimelineEventKind::Signal,
+        TimelineEventKind::Work,
+        TimelineEventKind::Rename,
+        TimelineEventKind::Begin,
+        TimelineEventKind::End,
+    ];
+
     /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             TimelineEventKind::Call => "call",
             TimelineEventKind::Fault => "fault",
             TimelineEventKind::Message => "message",
+            TimelineEventKind::Migration => "migration",
+            TimelineEventKind::Signal => "signal",
+            TimelineEventKind::Work => "kernel_work",
+            TimelineEventKind::Rename => "rename",
+            TimelineEventKind::Begin => "begin",
+            TimelineEventKind::End => "end",
+        }
+    }
+
+    /// The name for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            TimelineEventKind::Call => "call",
+            TimelineEventKind::Fault => "page fault",
+            TimelineEventKind::Message => "message",
+            TimelineEventKind::Migration => "migration",
+            TimelineEventKind::Signal => "stop signal",
+            TimelineEventKind::Work => "kernel work",
+            TimelineEventKind::Rename => "new name",
+            TimelineEventKind::Begin => "begin",
+            TimelineEventKind::End => "end",
+        }
+    }
+
+    fn letter(self) -> char {
+        match self {
+            TimelineEventKind::Call => 'c',
+            TimelineEventKind::Fault => 'f',
+            TimelineEventKind::Message => 'm',
+            TimelineEventKind::Migration => 'g',
+            TimelineEventKind::Signal => 's',
+            TimelineEventKind::Work => 'k',
+            TimelineEventKind::Rename => 'x',
+            TimelineEventKind::Begin => 'b',
+            TimelineEventKind::End => 'n',
         }
     }
 }
@@ -89,15 +149,42 @@ impl TimelineEventKind {
 pub struct TimelineEvent {
     /// When it began; below 0 for calls that began before the execution.
     pub at_ns: Ns,
-    /// Its length; 0 for faults and messages.
+    /// Its length; 0 for all but calls and work of the kernel.
     pub ns: Ns,
     /// Position of its thread.
     pub thread: u32,
     pub kind: TimelineEventKind,
-    /// The call, or the carrier of the message; empty for faults.
+    /// The call, the carrier of the message, the CPUs of a migration, the sender of a signal, the work, the new name,
+    /// or the type of the execution that begins or ends; empty for faults.
     pub name: String,
     /// The result of the call, where it was recorded.
     pub result: Option<i64>,
+    /// The name of the error that is the result.
+    pub error: Option<String>,
+}
+
+impl TimelineEvent {
+    /// True for a system call that returned an error.
+    pub fn has_failed(&self) -> bool {
+        self.result.is_some_and(|result| result < 0)
+    }
+
+    /// The letter that marks it in drawings.
+    pub fn letter(&self) -> char {
+        if self.has_failed() { FAILED } else { self.kind.letter() }
+    }
+}
+
+/// The letter of calls that returned an error.
+const FAILED: char = 'e';
+
+/// The letters of the events of a drawing with their meanings, those alone that occur.
+pub fn event_letters(events: &[TimelineEvent]) -> Vec<(char, &'static str)> {
+    let occurs = |letter: char| events.iter().any(|event| event.letter() == letter);
+    let kinds = TimelineEventKind::ALL.map(|kind| (kind.letter(), kind.words()));
+    let [calls, others @ ..] = kinds;
+    let all = [calls, (FAILED, "failed call")].into_iter().chain(others);
+    all.filter(|(letter, _)| occurs(*letter)).collect()
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

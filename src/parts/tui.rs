@@ -22,8 +22,8 @@ pub mod heat_cells {
 }
 pub mod job {
     pub use crate::tui::job::{
-        ArrangedTrees, BaselineInput, Busy, ComparedGroups, Done, Exported, Job, JobError, JobLane, SelectedPath,
-        TaskSummary, WriteOutcome,
+        ArrangedTrees, BaselineInput, Busy, ComparedGroups, Done, Exported, Job, JobError, JobLane, ReadTimelines,
+        SelectedPath, TaskSummary, WriteOutcome,
     };
 }
 pub mod keeping {
@@ -45,7 +45,7 @@ pub mod layers {
     pub use crate::tui::layers::details::DetailsPage;
     pub use crate::tui::layers::page::{PageLayer, page_height};
     pub use crate::tui::layers::threads::state::ThreadsView;
-    pub use crate::tui::layers::timeline::state::{LoadedTimelines, TimelineContent, TimelineView};
+    pub use crate::tui::layers::timeline::state::{LoadedTimelines, PairAlignment, TimelineContent, TimelineView};
     pub use crate::tui::overview::OverviewView;
 }
 pub mod message {

@@ -39,6 +39,8 @@ pub use traces::Traces;
 
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
+use crate::compare::arranged::KernelFrames;
+use crate::compare::calls::aligned::PairedCalls;
 use crate::compare::moments::{self, Alignment};
 use crate::compare::{self, CompareError, Comparison};
 use crate::delays::mining::Mining;
@@ -290,9 +292,16 @@ pub fn rename(model: Model, renamed: &Renamed, ctx: &Ctx) -> anyhow::Result<Mode
     Ok(join::join(vec![model], renamed, ctx)?)
 }
 
-/// Two executions of a model, moment by moment.
-pub fn align(model: &Model, a: ExecutionId, b: ExecutionId) -> anyhow::Result<Alignment> {
-    moments::align(model, a, b).map_err(wrong)
+/// Two executions of a model, moment by moment and as trees of calls.
+pub fn align(
+    model: &Model,
+    [a, b]: [ExecutionId; 2],
+    kernel: KernelFrames,
+    ctx: &Ctx,
+) -> anyhow::Result<(Alignment, PairedCalls)> {
+    let aligned = moments::align(model, a, b).map_err(wrong)?;
+    let calls = PairedCalls::new(model, a, Some(b), kernel, &ctx.cancel).map_err(wrong)?;
+    Ok((aligned, calls))
 }
 
 fn wrong(error: CompareError) -> anyhow::Error {

@@ -125,10 +125,16 @@ pub enum Action {
     PanRight,
     /// Timeline: the other execution.
     OtherExecution,
-    /// Timeline: align both at their begins, or where they diverge.
+    /// Timeline: align both at their begins, where they diverge, or at their cursors.
     Align,
-    /// Timeline: calls, faults and messages.
+    /// Timeline: marks of events.
     ShowEvents,
+    /// Timeline: to the next event.
+    NextEvent,
+    /// Timeline: to the event before.
+    PreviousEvent,
+    /// Timeline: the calls of both executions as trees, or over time again.
+    AlignCalls,
     /// Timeline: the threads that used the same things.
     Concurrent,
     /// Export the comparison.

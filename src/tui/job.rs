@@ -7,8 +7,10 @@ use super::report::AnomalyReport;
 use crate::base::file::Existing;
 use crate::base::statistics::nearest_rank;
 use crate::base::time::Span;
-use crate::compare::arranged::{ArrangedTree, Arrangement, TreeDirection};
+use crate::compare::arranged::{ArrangedTree, Arrangement, KernelFrames, TreeDirection};
+use crate::compare::calls::aligned::PairedCalls;
 use crate::compare::heat_map::HeatMap;
+use crate::compare::moments::Divergence;
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
 use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
@@ -69,6 +71,8 @@ pub enum Job {
     Timelines {
         /// Their numbers.
         executions: Vec<ExecutionId>,
+        /// Whether their calls have the kernel's functions.
+        kernel: KernelFrames,
     },
     /// Find the threads that used the same things as one of a timeline.
     Concurrent {
@@ -261,6 +265,17 @@ pub struct ArrangedTrees {
     pub callees_first: Option<Arc<ArrangedTree>>,
 }
 
+/// One or two executions as timelines.
+#[derive(Clone, Debug)]
+pub struct ReadTimelines {
+    /// It has their timelines.
+    pub model: Arc<Model>,
+    /// Their calls, aligned.
+    pub calls: Arc<PairedCalls>,
+    /// Where two begin to differ most.
+    pub divergence: Option<Divergence>,
+}
+
 /// The input as it is open after its baseline was changed.
 #[derive(Clone, Debug)]
 pub struct BaselineInput {
@@ -295,8 +310,8 @@ pub enum Done {
     Mined(Settings, Result<Arc<AnomalyReport>, JobError>),
     /// The tasks that have executions.
     Surveyed(Result<Arc<[TaskSummary]>, JobError>),
-    /// A model that has the timelines of these executions.
-    Timelines(Vec<ExecutionId>, Result<Arc<Model>, JobError>),
+    /// The timelines of these executions.
+    Timelines(Vec<ExecutionId>, Result<ReadTimelines, JobError>),
     /// A span of the recording, or the whole of it.
     Overview(Option<Span>, Result<Arc<RecordingOverview>, JobError>),
     /// Many threads over time.

@@ -5,13 +5,16 @@
 //! histogram counter from one comparison to the next. Errors and panics of the backend become results.
 
 use super::counts::HistogramCounter;
-use super::job::{ArrangedTrees, ComparedGroups, Done, Job, JobError, WriteOutcome};
+use super::job::{ArrangedTrees, ComparedGroups, Done, Job, JobError, ReadTimelines, WriteOutcome};
 use super::setup::Backend;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::memory;
-use crate::compare::arranged::{Arrangement, TreeDirection, arrange, invert};
+use crate::compare::arranged::{Arrangement, KernelFrames, TreeDirection, arrange, invert};
+use crate::compare::calls::aligned::PairedCalls;
+use crate::compare::moments::align;
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
+use crate::model::execution::ExecutionId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -60,9 +63,10 @@ impl Runner {
                 send(Done::Mined(settings, found));
             }
             Job::Survey => send(Done::Surveyed(caught(ctx, || self.backend.survey(ctx)).map(Into::into))),
-            Job::Timelines { executions } => {
-                let model = caught(ctx, || self.backend.timelines(&executions, ctx));
-                send(Done::Timelines(executions, model));
+            Job::Timelines { executions, kernel } => {
+                let read =
+                    caught(ctx, || timelines(self.backend.timelines(&executions, ctx)?, &executions, kernel, ctx));
+                send(Done::Timelines(executions, read));
             }
             Job::Concurrent { question } => {
                 let found = caught(ctx, || self.backend.concurrent(&question, ctx));
@@ -153,4 +157,23 @@ fn trees(
     };
     let callers_first = arrange(model, comparison, arrangement, ctx)?.map(Arc::new);
     Ok(ArrangedTrees { callers_first, callees_first })
+}
+
+/// The timelines of one or two executions, with their calls aligned.
+fn timelines(
+    model: Arc<Model>,
+    executions: &[ExecutionId],
+    kernel: KernelFrames,
+    ctx: &Ctx,
+) -> anyhow::Result<ReadTimelines> {
+    let other = executions.get(1).copied();
+    let first = executions.first().filter(|first| model.timelines.contains_key(first)).copied();
+    let other = other.filter(|other| model.timelines.contains_key(other));
+    let calls = match first {
+        Some(first) => PairedCalls::new(&model, first, other, kernel, &ctx.cancel)?,
+        None => PairedCalls::default(),
+    };
+    let aligned = first.zip(other).map(|(first, other)| align(&model, first, other)).transpose()?;
+    let divergence = aligned.and_then(|aligned| aligned.divergence());
+    Ok(ReadTimelines { model, calls: Arc::new(calls), divergence })
 }

@@ -1,18 +1,24 @@
-//! Two executions as text for people: their timelines on one scale, the longest waits, and all moments side by side.
+//! Two executions as text for people: their timelines and calls on one scale, their events, the longest waits, and the
+//! calls of both side by side.
 //!
-//! In: a model that has the timelines of both, and their alignment. The interface draws the same cells
-//! ([`super::lanes`]).
+//! In: a model that has the timelines of both, and their alignments. The interface draws the same cells
+//! ([`super::lanes`], [`super::stack_chart`]) and rows ([`super::call_rows`]).
 
-use super::lanes::{self, LaneCell, letter, state_name};
+use super::call_rows;
+use super::lanes::{self, LaneCell, event_text, letter, state_name};
 use super::page::{Page, cut};
-use super::words;
-use crate::base::demangle::abbreviated;
+use super::stack_chart::{self, StackCell};
+use crate::base::column_grid::ColumnGrid;
 use crate::base::time::Ns;
 use crate::base::{clean, figure};
-use crate::compare::moments::{Alignment, ExecutionPart, Moment};
+use crate::compare::calls::CallTree;
+use crate::compare::calls::aligned::PairedCalls;
+use crate::compare::moments::Alignment;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
-use crate::model::execution_timeline::{ExecutionTimeline, TimelineWait};
+use crate::model::execution_timeline::{
+    ExecutionTimeline, TimelineEvent, TimelineEventKind, TimelineWait, event_letters,
+};
 use crate::model::wait_kind::WaitKind;
 use unicode_width::UnicodeWidthStr;
 
@@ -20,12 +26,18 @@ use unicode_width::UnicodeWidthStr;
 const MOST_LANES: usize = 24;
 /// Waits listed of an execution, at most.
 const MOST_WAITS: usize = 5;
+/// Lines of calls drawn of an execution, at most.
+const MOST_LINES: usize = 16;
+/// Events of an execution described in words, at most.
+const MOST_DESCRIBED: usize = 8;
+/// Levels by which a row is moved in, at most.
+const MOST_INDENT: usize = 24;
 
 /// Two executions: the timeline of each on one scale, and the moments of both.
-pub fn executions(model: &Model, aligned: &Alignment, page: Page) -> String {
+pub fn executions(model: &Model, aligned: &Alignment, calls: &PairedCalls, page: Page) -> String {
     let mut out = String::new();
     let longest = [aligned.a, aligned.b].map(|e| model.executions.duration(e.index())).into_iter().max().unwrap_or(0);
-    for (name, e) in [("a", aligned.a), ("b", aligned.b)] {
+    for (name, e, tree) in [("a", aligned.a, &calls.trees[0]), ("b", aligned.b, &calls.trees[1])] {
         let i = e.index();
         let who = model.executions.who.get(i).and_then(|w| model.who.get(w.index()));
         let thread = who.map_or("unknown", |w| model.names.get(w.thread));
@@ -39,11 +51,13 @@ pub fn executions(model: &Model, aligned: &Alignment, page: Page) -> String {
         );
         if let Some(timeline) = model.timelines.get(&e) {
             lanes(timeline, longest, page, &mut out);
+            stacks(model, tree, timeline, longest, page, &mut out);
+            events(timeline, longest, page, &mut out);
             longest_waits(timeline, page, &mut out);
         }
     }
     page.wrap(&mut out, 0, &legend());
-    moments(model, aligned, page, &mut out);
+    trees(model, aligned, calls, page, &mut out);
     out
 }
 
@@ -51,14 +65,21 @@ pub fn executions(model: &Model, aligned: &Alignment, page: Page) -> String {
 fn legend() -> String {
     let known = WaitKind::ALL.into_iter().filter(|state| *state != WaitKind::Thread);
     let states: Vec<String> = known.map(|state| format!("{} {}", letter(state), state_name(state))).collect();
-    format!("{}, . waits for another thread shown here", states.join(", "))
+    let calls = "In lines of calls : is one or more short ones, and blank where no call is known.";
+    format!("{}, . waits for another thread shown here. {calls}", states.join(", "))
+}
+
+/// Columns of the names of threads, and of the drawing.
+fn columns(timeline: &ExecutionTimeline, page: Page) -> (usize, usize) {
+    let names = timeline.threads.iter().map(|thread| lanes::thread_name(thread).width());
+    let widest = names.chain(["events".len()]).max().unwrap_or(0).min(page.width() / 3);
+    (widest, page.width().saturating_sub(widest + 5))
 }
 
 /// A line of letters for each thread, over this many nanoseconds.
 fn lanes(timeline: &ExecutionTimeline, longest: Ns, page: Page, out: &mut String) {
     let names: Vec<String> = timeline.threads.iter().map(lanes::thread_name).collect();
-    let widest = names.iter().map(|name| name.width()).max().unwrap_or(0).min(page.width() / 3);
-    let columns = page.width().saturating_sub(widest + 5);
+    let (widest, columns) = columns(timeline, page);
     let cells = lanes::cells(timeline, &(0..longest.max(1)), columns);
     for (name, line) in names.iter().zip(&cells).take(MOST_LANES) {
         let name = cut(name, widest);
@@ -97,52 +118,111 @@ fn longest_waits(timeline: &ExecutionTimeline, page: Page, out: &mut String) {
     }
 }
 
-/// When and for how long each was in a call path, and the difference. Moments that are short in both are merged.
-fn moments(model: &Model, aligned: &Alignment, page: Page, out: &mut String) {
-    if let Some(depth) = aligned.depth {
-        page.wrap(out, 0, &format!("Call paths are cut after {} frames, to limit the number of rows.", depth + 1));
+/// The events of an execution: how many of each kind, and where.
+fn events(timeline: &ExecutionTimeline, longest: Ns, page: Page, out: &mut String) {
+    if timeline.events.is_empty() {
+        return;
     }
-    out.push('\n');
-    out.push_str("     a at         a      b at         b     a - b  where\n");
-    let whole = |e: ExecutionId| model.executions.duration(e.index());
-    let least = whole(aligned.a).max(whole(aligned.b)) / 200;
-    let shows = |m: &&Moment| m.a.into_iter().chain(m.b).any(|p| p.ns >= least.max(1));
-    let mut rest = (0_usize, 0_i64, 0_i64);
-    let flush = |rest: &mut (usize, i64, i64), out: &mut String| {
-        let (n, a, b) = std::mem::take(rest);
-        if n > 0 {
-            let (a, b, delta) = (figure::time(a as f64), figure::time(b as f64), figure::time((a - b) as f64));
-            let moments = figure::plural(n as u64, "short moment");
-            let line = format!("{:>9} {a:>9} {:>9} {b:>9} {delta:>9}  {moments}", "", "");
-            out.push_str(cut(&line, page.width()).trim_end());
-            out.push('\n');
-        }
+    let letters = event_letters(&timeline.events);
+    let count = |letter: char| timeline.events.iter().filter(|event| event.letter() == letter).count() as u64;
+    let counts = letters.iter().map(|(letter, words)| format!("{letter} {}", figure::plural(count(*letter), words)));
+    let left_out = match timeline.events_left_out {
+        0 => String::new(),
+        n => format!("; {} are left out", figure::plural(n, "later event")),
     };
-    for moment in &aligned.moments {
-        if !shows(&moment) {
-            rest = (rest.0 + 1, rest.1 + moment.a.map_or(0, |p| p.ns), rest.2 + moment.b.map_or(0, |p| p.ns));
-            continue;
+    let (widest, columns) = columns(timeline, page);
+    let grid = ColumnGrid::new(&(0..longest.max(1)), columns);
+    let line: String = lanes::event_marks(timeline.events.iter(), &grid).into_iter().collect();
+    out.push_str(format!("  {}{} |{line}", "events", " ".repeat(widest.saturating_sub(6))).trim_end());
+    out.push('\n');
+    page.wrap(out, 2, &format!("{}{left_out}", counts.collect::<Vec<_>>().join(", ")));
+    let is_rare = |event: &&TimelineEvent| event.kind != TimelineEventKind::Call && !event.name.is_empty();
+    let rare: Vec<&TimelineEvent> = timeline.events.iter().filter(|e| e.has_failed() || is_rare(e)).collect();
+    for event in rare.iter().take(MOST_DESCRIBED) {
+        page.wrap(out, 2, &format!("at {}: {}", figure::time(event.at_ns as f64), event_text(timeline, event)));
+    }
+    let more = rare.len().saturating_sub(MOST_DESCRIBED);
+    if more > 0 {
+        page.wrap(out, 2, &format!("({} not shown, --json has all)", figure::plural(more as u64, "more event")));
+    }
+}
+
+/// The calls over time, the callers above.
+fn stacks(model: &Model, tree: &CallTree, timeline: &ExecutionTimeline, longest: Ns, page: Page, out: &mut String) {
+    let (widest, columns) = columns(timeline, page);
+    let grid = ColumnGrid::new(&(0..longest.max(1)), columns);
+    let (bar, fill, arrow) = if page.is_ascii() { ('|', '-', " > ") } else { ('│', '─', " › ") };
+    let lines = tree.lines().len();
+    for number in 0..lines.min(MOST_LINES) {
+        let cells = stack_chart::cells(tree, number, &grid);
+        let mut line = String::new();
+        for run in cells.chunk_by(|a, b| a == b && *a != StackCell::Short) {
+            match run.first() {
+                Some(StackCell::Call(at)) => {
+                    let name = clean::line(&stack_chart::label(model, tree, *at)).replace(" › ", arrow);
+                    let name = cut(&name, run.len() - 1).to_string();
+                    line.push(bar);
+                    line.push_str(&name);
+                    line.extend(std::iter::repeat_n(fill, (run.len() - 1).saturating_sub(name.width())));
+                }
+                Some(StackCell::Short) => line.push(':'),
+                Some(StackCell::Empty) | None => line.extend(std::iter::repeat_n(' ', run.len())),
+            }
         }
-        flush(&mut rest, out);
-        let time = |p: Option<ExecutionPart>, of: fn(ExecutionPart) -> i64| {
-            p.map_or_else(|| "-".into(), |p| figure::time(of(p) as f64))
+        let name = if number == 0 { "calls" } else { "" };
+        out.push_str(format!("  {name:widest$}  {line}").trim_end());
+        out.push('\n');
+    }
+    let more = lines.saturating_sub(MOST_LINES);
+    if more > 0 {
+        page.wrap(out, 2, &format!("({} not shown, --json has all)", figure::plural(more as u64, "deeper line")));
+    }
+    if let Some(deepest) = tree.deepest {
+        page.wrap(out, 2, &format!("(calls more than {deepest} levels deep are left out: there are too many)"));
+    }
+}
+
+/// The calls of both side by side. Those that are short in both are merged.
+fn trees(model: &Model, aligned: &Alignment, calls: &PairedCalls, page: Page, out: &mut String) {
+    out.push('\n');
+    page.wrap(
+        out,
+        0,
+        "Calls of both, aligned: a call that only one has, has no time in the other; repeats are one row.",
+    );
+    if calls.coarse > 0 {
+        let long = figure::plural(calls.coarse as u64, "sequence");
+        page.wrap(out, 0, &format!("{long} of calls are too long to be aligned, and are paired from the left."));
+    }
+    out.push_str("     a at         a      b at         b     a - b  call\n");
+    let whole = |e: ExecutionId| model.executions.duration(e.index());
+    let least = (whole(aligned.a).max(whole(aligned.b)) / 200).max(1);
+    let is_long = |at: u32| {
+        let row = calls.rows.get(at as usize);
+        row.is_some_and(|row| !row.is_run() && [row.a, row.b].into_iter().flatten().any(|calls| calls.ns >= least))
+    };
+    let arrow = if page.is_ascii() { " > " } else { " › " };
+    for shown in call_rows::shown(calls, least, is_long) {
+        let row = calls.rows.get(shown.first as usize);
+        let at = |of: usize| {
+            let start = row.and_then(|row| row.calls(of)).filter(|_| shown.short == 0).map(|calls| calls.start_ns);
+            start.map_or_else(String::new, |start| figure::time(start as f64))
         };
-        let path = model.contexts.path(moment.context);
-        let arrow = if page.is_ascii() { " > " } else { " › " };
-        // The end of the path says most; all paths begin alike.
-        let shown = &path[path.len().saturating_sub(3)..];
-        let place: Vec<String> = shown.iter().map(|c| clean::line(&abbreviated(&words::frame(model, *c)))).collect();
+        let time = |ns: Ns| if ns == 0 { "-".to_owned() } else { figure::time(ns as f64) };
+        let mut name = clean::line(&call_rows::label(model, calls, &shown)).replace(" › ", arrow);
+        if page.is_ascii() {
+            name = name.replace('×', "x");
+        }
         let line = format!(
-            "{:>9} {:>9} {:>9} {:>9} {:>9}  {}",
-            time(moment.a, |p| p.start_ns),
-            time(moment.a, |p| p.ns),
-            time(moment.b, |p| p.start_ns),
-            time(moment.b, |p| p.ns),
-            figure::time(moment.delta_ns() as f64),
-            place.join(arrow)
+            "{:>9} {:>9} {:>9} {:>9} {:>9}  {}{name}",
+            at(0),
+            time(shown.a_ns),
+            at(1),
+            time(shown.b_ns),
+            figure::time((shown.a_ns - shown.b_ns) as f64),
+            " ".repeat(shown.level.min(MOST_INDENT)),
         );
         out.push_str(cut(&line, page.width()).trim_end());
         out.push('\n');
     }
-    flush(&mut rest, out);
 }

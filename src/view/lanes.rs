@@ -4,10 +4,10 @@
 //! the state that has most time in it. Screen and text share it, so that both show the same. Cost: linear in the
 //! segments and waits of the range, plus the columns that each of them covers.
 
-use crate::base::clean;
 use crate::base::column_grid::ColumnGrid;
 use crate::base::time::Ns;
-use crate::model::execution_timeline::{ExecutionTimeline, TimelineThread};
+use crate::base::{clean, figure};
+use crate::model::execution_timeline::{ExecutionTimeline, TimelineEvent, TimelineEventKind, TimelineThread};
 use crate::model::wait_kind::WaitKind;
 use std::ops::Range;
 
@@ -73,6 +73,37 @@ pub fn cells(timeline: &ExecutionTimeline, window: &Range<Ns>, columns: usize) -
     times.chunks(columns.max(1)).map(|line| line.iter().map(cell).collect()).collect()
 }
 
+/// The letters of events by column, blank where there are none: `+` where a column has several kinds.
+pub fn event_marks<'e>(events: impl Iterator<Item = &'e TimelineEvent>, grid: &ColumnGrid) -> Vec<char> {
+    let mut marks = vec![' '; grid.columns()];
+    for event in events {
+        let mark = grid.column(event.at_ns).and_then(|column| marks.get_mut(column));
+        for mark in mark.into_iter().filter(|mark| **mark != event.letter()) {
+            *mark = if *mark == ' ' { event.letter() } else { '+' };
+        }
+    }
+    marks
+}
+
+/// An event in words: what, of which thread, how long, and its result.
+pub fn event_text(timeline: &ExecutionTimeline, event: &TimelineEvent) -> String {
+    let thread = timeline.threads.get(event.thread as usize).map_or_else(String::new, thread_name);
+    let name = clean::text(&event.name);
+    let what = match event.kind {
+        TimelineEventKind::Call => name.into_owned(),
+        TimelineEventKind::Signal => format!("stop signal from {name}"),
+        kind if name.is_empty() => kind.words().to_owned(),
+        kind => format!("{} {name}", kind.words()),
+    };
+    let length = if event.ns > 0 { format!(", {}", figure::time(event.ns as f64)) } else { String::new() };
+    let result = match (&event.error, event.result) {
+        (Some(error), _) => format!(" = {error}"),
+        (None, Some(result)) => format!(" = {result}"),
+        (None, None) => String::new(),
+    };
+    format!("{what}{result} of {thread}{length}")
+}
+
 /// The cells of a thread that used something at these times, at least one for each.
 pub fn used(spans: &[Range<Ns>], state: WaitKind, window: &Range<Ns>, columns: usize) -> Vec<LaneCell> {
     let grid = ColumnGrid::new(window, columns);
@@ -90,7 +121,7 @@ mod tests {
     use super::*;
     use crate::model::carrier::Carrier;
     use crate::model::context::ContextId;
-    use crate::model::execution_timeline::{TimelineSegment, TimelineWait};
+    use crate::model::execution_timeline::{TimelineSegment, TimelineWait, event_letters};
 
     fn timeline() -> ExecutionTimeline {
         let segment = |thread, state, start_ns, ns| TimelineSegment {
@@ -145,6 +176,39 @@ mod tests {
         let spans = [5..12, 30..31, 95..200];
         assert_eq!(text(&[used(&spans, WaitKind::Disk, &(0..100), 10)]), ["DD D     D"]);
         assert_eq!(used(&spans, WaitKind::Disk, &(0..100), 0), Vec::new());
+    }
+
+    #[test]
+    fn events_are_marked_by_kind_and_told_with_their_results() {
+        let event = |at_ns, kind, name: &str, result: Option<i64>| TimelineEvent {
+            at_ns,
+            ns: if kind == TimelineEventKind::Call { 3 } else { 0 },
+            thread: 0,
+            kind,
+            name: name.into(),
+            result,
+            error: result.filter(|result| *result < 0).map(|_| "EAGAIN".into()),
+        };
+        let events = [
+            event(-5, TimelineEventKind::Call, "read", Some(3)),
+            event(5, TimelineEventKind::Call, "read", Some(-11)),
+            event(25, TimelineEventKind::Fault, "", None),
+            event(28, TimelineEventKind::Migration, "CPU 1 to 2", None),
+            event(31, TimelineEventKind::Fault, "", None),
+            event(32, TimelineEventKind::Fault, "", None),
+        ];
+        let grid = ColumnGrid::new(&(0..100), 10);
+        assert_eq!(event_marks(events.iter(), &grid).into_iter().collect::<String>(), "e +f      ");
+        let texts: Vec<String> = events.iter().take(4).map(|event| event_text(&timeline(), event)).collect();
+        let expected = [
+            "read = 3 of worker 7, 3 ns",
+            "read = EAGAIN of worker 7, 3 ns",
+            "page fault of worker 7",
+            "migration CPU 1 to 2 of worker 7",
+        ];
+        assert_eq!(texts, expected);
+        let letters: String = event_letters(&events).into_iter().map(|(letter, _)| letter).collect();
+        assert_eq!(letters, "cefg");
     }
 
     #[test]

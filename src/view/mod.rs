@@ -2,6 +2,7 @@
 
 pub mod anomalies;
 pub mod archive;
+pub mod call_rows;
 mod choice_text;
 pub mod compared_causes;
 pub mod diff_parts;
@@ -20,6 +21,7 @@ pub mod profile;
 mod profile_text;
 pub mod query;
 pub mod report;
+pub mod stack_chart;
 pub mod stats;
 pub mod stderr;
 mod stored;

@@ -60,8 +60,8 @@ pub fn explain(model: &Model, c: &Comparison, page: Page) -> String {
 /// Groups, histograms, differential tree, causes; or of two executions or one function alone, where these were asked
 /// for.
 pub fn diff(model: &Model, c: &Comparison, parts: &DiffParts<'_>, page: Page) -> String {
-    if let Some(aligned) = parts.aligned {
-        return execution_text::executions(model, aligned, page);
+    if let Some((aligned, calls)) = parts.aligned {
+        return execution_text::executions(model, aligned, calls, page);
     }
     let mut out = String::new();
     head(model, c, page, &mut out);

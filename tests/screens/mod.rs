@@ -16,6 +16,7 @@ mod patterns;
 mod random;
 mod recording;
 mod saved;
+mod stacks;
 mod states;
 mod tasks;
 mod themes;

@@ -2,7 +2,7 @@
 
 use super::interface::Session;
 use super::{SNAPSHOT_SIZES, assert_snapshot, session};
-use whyslow::parts::tui::layers::{LoadedTimelines, TimelineContent, TimelineView};
+use whyslow::parts::tui::layers::{LoadedTimelines, PairAlignment, TimelineContent, TimelineView};
 use whyslow::parts::tui::message::UiMessage;
 
 fn view(session: &Session) -> &TimelineView {
@@ -101,7 +101,10 @@ fn timeline_keys_move_zoom_search_and_align() {
     session.keys("Tab");
     assert_eq!(loaded(&session).front, 1);
     session.keys("a");
-    assert!(loaded(&session).by_divergence && session.lines()[0].contains("aligned where they diverge"));
+    assert!(
+        loaded(&session).alignment == PairAlignment::Divergence
+            && session.lines()[0].contains("aligned where they diverge")
+    );
     session.keys("y");
     assert!(session.copied[0].contains("whyslow diff --executions "), "{:?}", session.copied);
     session.keys("?");

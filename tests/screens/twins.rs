@@ -214,7 +214,12 @@ fn timeline_equals_diff_of_two_executions() {
     let [a, b] = [view.executions[0].id, view.executions[1].id];
     let whyslow::parts::tui::layers::TimelineContent::Loaded(loaded) = &view.content else { panic!("not loaded") };
     let aligned = whyslow::parts::compare::moments::align(&loaded.model, a, b).unwrap();
-    let printed = execution_text::executions(&loaded.model, &aligned, Page { width: 200, glyphs: Glyphs::Unicode });
+    let printed = execution_text::executions(
+        &loaded.model,
+        &aligned,
+        &loaded.calls,
+        Page { width: 200, glyphs: Glyphs::Unicode },
+    );
     let page = session.lines().join("\n");
     for id in [a, b] {
         let duration = figure::time(loaded.model.executions.duration(id.index()) as f64);

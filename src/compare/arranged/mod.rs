@@ -17,7 +17,7 @@ use crate::model::Model;
 use crate::model::context::{ContextId, Contexts, FrameKind};
 use crate::model::execution::{ContextTime, ExecutionId, InclusiveTimes};
 use std::sync::Arc;
-pub use transforms::{Transform, TransformKind};
+pub use transforms::{Transform, TransformKind, hidden_functions};
 use transforms::{Transformed, reversed, transformed, without_kernel};
 
 /// What the roots of the tree are.

@@ -96,12 +96,23 @@ fn is_of_program(kind: FrameKind) -> bool {
     matches!(kind, FrameKind::Function | FrameKind::Inlined | FrameKind::File)
 }
 
-/// Without the kernel's functions that say how it does what it was asked for; `None` where there are none. In a
-/// kernel's thread all stay: there they are the program. So do those that the sentence of a cause names.
+/// Without the kernel's functions that say how it does what it was asked for; `None` where there are none.
 pub(super) fn without_kernel(model: &Model) -> Option<Transformed> {
-    let contexts = &model.contexts;
+    let hidden = hidden_functions(model)?;
     let mut new = Contexts::default();
-    let mut counted: Vec<Option<ContextId>> = Vec::with_capacity(contexts.len());
+    let mut counted: Vec<Option<ContextId>> = Vec::with_capacity(hidden.len());
+    for ((parent, frame), is_hidden) in model.contexts.nodes().zip(hidden) {
+        let above = parent.and_then(|parent| counted[parent.index()]);
+        counted.push(if is_hidden { above } else { Some(new.child(above, frame)) });
+    }
+    Some(Transformed { contexts: new, counted })
+}
+
+/// By context: whether its frame is a function of the kernel that only says how it does what it was asked for; `None`
+/// where there are none. In a kernel's thread all stay: there they are the program. So do those that the sentence of a
+/// cause names.
+pub fn hidden_functions(model: &Model) -> Option<Vec<bool>> {
+    let contexts = &model.contexts;
     // By context: what is right below it runs in user mode, too: functions of the kernel are there on behalf of that.
     let mut runs_program = vec![false; contexts.len()];
     for (parent, frame) in contexts.nodes() {
@@ -111,14 +122,13 @@ pub(super) fn without_kernel(model: &Model) -> Option<Transformed> {
     }
     // By context: it led into the kernel, or is there on behalf of a program.
     let mut in_kernel: Vec<bool> = Vec::with_capacity(contexts.len());
-    let mut any = false;
+    let mut hidden: Vec<bool> = Vec::with_capacity(contexts.len());
     for (parent, frame) in contexts.nodes() {
-        let above = parent.and_then(|parent| counted[parent.index()]);
         let is_below = parent.is_some_and(|parent| in_kernel[parent.index()]);
-        let is_hidden = match frame.kind {
+        hidden.push(match frame.kind {
             FrameKind::KernelFunction => is_below && !kernel_paths::is_named(model.names.get(frame.name)),
             _ => false,
-        };
+        });
         let led_in = parent.is_some_and(|parent| match contexts.frame(parent).kind {
             FrameKind::Process | FrameKind::Thread(_) => runs_program[parent.index()],
             kind => is_of_program(kind),
@@ -128,10 +138,8 @@ pub(super) fn without_kernel(model: &Model) -> Option<Transformed> {
             FrameKind::KernelFunction => is_below || led_in,
             _ => false,
         });
-        any |= is_hidden;
-        counted.push(if is_hidden { above } else { Some(new.child(above, frame)) });
     }
-    any.then_some(Transformed { contexts: new, counted })
+    hidden.contains(&true).then_some(hidden)
 }
 
 /// Reversed contexts.

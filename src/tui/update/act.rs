@@ -95,7 +95,9 @@ pub(super) fn act(app: &mut App, action: Action) {
         A::ShowThreads => threads::open(app),
         A::ShowTimeline => open_example(app),
         A::ZoomIn | A::ZoomOut | A::PanLeft | A::PanRight | A::OtherExecution => app.say(ONLY_THERE),
-        A::Align | A::ShowEvents | A::Concurrent => app.say(ONLY_THERE),
+        A::Align | A::AlignCalls | A::ShowEvents | A::NextEvent | A::PreviousEvent | A::Concurrent => {
+            app.say(ONLY_THERE);
+        }
         A::Unfold | A::ShowCpus => app.say("works in the view of all threads; t opens it"),
         A::Export => files::ask_export(app),
         A::SaveDatabase => files::ask_database(app),

@@ -9,6 +9,7 @@
 //! - `samples`: executions of the groups, and two of them aligned
 //! - `timeline`: one execution
 
+mod calls;
 mod comparison;
 mod function;
 mod samples;
@@ -139,7 +140,7 @@ pub fn diff(model: &Model, c: &Comparison, parts: &DiffParts<'_>, max_nodes: Opt
         function: parts.function.map(SandwichJson::new),
         samples,
         ranks: ranks::ranks(model, c).map(|found| RanksJson::new(&found)),
-        executions: parts.aligned.map(|a| samples::alignment(model, a)),
+        executions: parts.aligned.map(|(aligned, calls)| samples::alignment(model, aligned, calls)),
         tail: Tail::new(c),
     }
 }

@@ -1,9 +1,11 @@
 //! Some executions of each group, and two executions moment by moment.
 
+use super::calls::{self, CallsJson};
 use super::timeline::{self, DivergenceJson, TimelineJson};
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Timestamp};
 use crate::base::{clean, figure};
+use crate::compare::calls::aligned::PairedCalls;
 use crate::compare::frame_text;
 use crate::compare::moments::{Alignment, Moment};
 use crate::model::Model;
@@ -72,6 +74,7 @@ pub(super) struct AlignmentJson {
     divergence: Option<DivergenceJson>,
     a_timeline: Option<TimelineJson>,
     b_timeline: Option<TimelineJson>,
+    calls: CallsJson,
 }
 
 #[derive(Serialize)]
@@ -86,7 +89,7 @@ pub(super) struct MomentJson {
     delta_ns: Ns,
 }
 
-pub(super) fn alignment(model: &Model, aligned: &Alignment) -> AlignmentJson {
+pub(super) fn alignment(model: &Model, aligned: &Alignment, calls: &PairedCalls) -> AlignmentJson {
     let moment = |m: &Moment| MomentJson {
         path: model.contexts.path(m.context).into_iter().map(|c| clean::owned(&frame_text(model, c))).collect(),
         kind: model.contexts.spent(m.context).name(),
@@ -102,7 +105,8 @@ pub(super) fn alignment(model: &Model, aligned: &Alignment) -> AlignmentJson {
         depth: aligned.depth,
         moments: aligned.moments.iter().map(moment).collect(),
         divergence: aligned.divergence().map(Into::into),
-        a_timeline: timeline::timeline(model, aligned.a),
-        b_timeline: timeline::timeline(model, aligned.b),
+        a_timeline: timeline::timeline(model, aligned.a, &calls.trees[0]),
+        b_timeline: timeline::timeline(model, aligned.b, &calls.trees[1]),
+        calls: calls::aligned(model, calls),
     }
 }

@@ -1,7 +1,9 @@
 //! The timeline of one execution.
 
+use super::calls::{self, CallJson};
 use crate::base::clean;
 use crate::base::time::Ns;
+use crate::compare::calls::CallTree;
 use crate::compare::frame_text;
 use crate::compare::moments::Divergence;
 use crate::model::Model;
@@ -20,6 +22,9 @@ pub(super) struct TimelineJson {
     paths: Vec<Vec<String>>,
     segments: Vec<SegmentJson>,
     segments_left_out: usize,
+    calls: Vec<CallJson>,
+    calls_left_out: usize,
+    calls_cut_below: Option<u32>,
     waits: Vec<WaitJson>,
     events: Vec<EventJson>,
     events_left_out: u64,
@@ -62,6 +67,7 @@ struct EventJson {
     kind: &'static str,
     name: String,
     result: Option<i64>,
+    error: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -77,7 +83,7 @@ impl From<Divergence> for DivergenceJson {
     }
 }
 
-pub(super) fn timeline(model: &Model, execution: ExecutionId) -> Option<TimelineJson> {
+pub(super) fn timeline(model: &Model, execution: ExecutionId, tree: &CallTree) -> Option<TimelineJson> {
     let timeline = model.timelines.get(&execution)?;
     let mut shown: Vec<&TimelineSegment> = timeline.segments.iter().collect();
     shown.sort_by_key(|segment| (std::cmp::Reverse(segment.ns), segment.start_ns));
@@ -122,8 +128,13 @@ pub(super) fn timeline(model: &Model, execution: ExecutionId) -> Option<Timeline
         kind: e.kind.name(),
         name: clean::owned(&e.name),
         result: e.result,
+        error: e.error.clone(),
     };
+    let calls = calls::calls(model, tree);
     Some(TimelineJson {
+        calls_left_out: tree.calls().len() - calls.len(),
+        calls_cut_below: tree.deepest,
+        calls,
         threads: timeline.threads.iter().map(thread).collect(),
         paths,
         segments,

@@ -388,7 +388,7 @@ impl Session {
             }
             Job::Mine { settings } => (format!("{settings:?}"), None),
             Job::Survey => ("survey".to_owned(), None),
-            Job::Timelines { executions } => (format!("{executions:?}"), None),
+            Job::Timelines { executions, .. } => (format!("{executions:?}"), None),
             Job::Overview { span } => (format!("{span:?}"), None),
             Job::Threads { question } => (format!("{question:?}"), None),
             Job::Concurrent { question } => (format!("{question:?}"), None),

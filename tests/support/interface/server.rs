@@ -227,7 +227,11 @@ pub fn timeline(model: &Model, id: ExecutionId) -> ExecutionTimeline {
         timeline.segments.push(TimelineSegment { start_ns: at, ns, thread, state, cpu, context });
         if frames.contains(&"write") || frames.contains(&"pwrite64") {
             let (name, kind) = ("pwrite64".to_owned(), TimelineEventKind::Call);
-            timeline.events.push(TimelineEvent { at_ns: at, ns, thread, kind, name, result: Some(4096) });
+            let (result, error) = match frames.contains(&"pwrite64") {
+                true => (Some(-11), Some("EAGAIN".to_owned())),
+                false => (Some(4096), None),
+            };
+            timeline.events.push(TimelineEvent { at_ns: at, ns, thread, kind, name, result, error });
         }
         at += ns;
     }
@@ -236,7 +240,10 @@ pub fn timeline(model: &Model, id: ExecutionId) -> ExecutionTimeline {
         let (start_ns, end_ns) = (first.start_ns, last.end_ns());
         timeline.waits.push(TimelineWait { start_ns, end_ns, waiter: 0, waits_for: 1, carrier: Carrier::Lock });
         let (name, kind) = ("lock".to_owned(), TimelineEventKind::Message);
-        timeline.events.push(TimelineEvent { at_ns: end_ns, ns: 0, thread: 0, kind, name, result: None });
+        let point =
+            |at_ns, kind, name| TimelineEvent { at_ns, ns: 0, thread: 0, kind, name, result: None, error: None };
+        timeline.events.push(point(end_ns, kind, name));
+        timeline.events.push(point(end_ns + 1, TimelineEventKind::Migration, "CPU 2 to 3".to_owned()));
     } else {
         timeline.threads.truncate(1);
     }

@@ -1,18 +1,19 @@
 //! The timeline of an execution, above that of a typical one on the same scale, and the segment under the cursor.
 
 use super::lines::TimelineLines;
-use super::state::{LoadedTimelines, TimelineContent, TimelineExecution, TimelineView};
+use super::state::{LoadedTimelines, PairAlignment, TimelineContent, TimelineExecution, TimelineView};
+use super::{chart, trees};
 use crate::base::column_grid::ColumnGrid;
 use crate::base::figure;
 use crate::base::time::{Ns, Timestamp};
-use crate::model::execution_timeline::{ExecutionTimeline, TimelineEventKind};
+use crate::model::execution_timeline::ExecutionTimeline;
 use crate::tui::app::App;
 use crate::tui::canvas::{Canvas, width, wrap};
 use crate::tui::job::Busy;
 use crate::tui::theme::StyleScope;
 use crate::tui::widget::lanes::{LaneArrow, Lanes};
 use crate::tui::widget::progress;
-use crate::view::lanes::{cells, used};
+use crate::view::lanes::{cells, event_marks, used};
 use ratatui::layout::Rect;
 use std::ops::Range;
 
@@ -45,27 +46,46 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App, view: &TimelineView) {
 /// The range of times that is shown.
 fn window_text(loaded: &LoadedTimelines) -> String {
     let Range { start, end } = loaded.window;
-    let place = if loaded.by_divergence { ", aligned where they diverge" } else { "" };
+    let place = match loaded.alignment {
+        PairAlignment::Begins => "",
+        PairAlignment::Divergence => ", aligned where they diverge",
+        PairAlignment::Cursor => ", aligned at the cursor",
+    };
     format!("{} to {}{place}", figure::time(start as f64), figure::time(end as f64))
 }
 
 fn draw_loaded(canvas: &mut Canvas<'_>, app: &App, view: &TimelineView, loaded: &LoadedTimelines) {
     let lines = &view.lines;
-    let mut y = 1;
+    let area = |canvas: &Canvas<'_>, y: usize, rows: usize| {
+        Rect { y: canvas.area.y + y as u16, height: rows as u16, ..canvas.area }.intersection(canvas.area)
+    };
+    let names = view.names();
     for (at, execution) in view.executions.iter().enumerate() {
         let Some(timeline) = loaded.timeline(at) else { continue };
-        head(canvas, app, y, loaded, at, *execution, timeline);
-        let rows = lines.rows.get(at).copied().unwrap_or(0);
-        let area =
-            Rect { y: canvas.area.y + y as u16 + 1, height: rows as u16, ..canvas.area }.intersection(canvas.area);
-        lanes(&mut canvas.part(area), loaded, at, timeline, lines);
-        y += 1 + rows;
+        let part = |lines: &[usize]| lines.get(at).copied().unwrap_or(0);
+        let (y, rows) = (lines.lanes_at(at), part(&lines.rows));
+        head(canvas, app, y - 1, loaded, at, *execution, timeline);
+        let below = area(canvas, y, rows);
+        lanes(&mut canvas.part(below), loaded, at, timeline, lines);
+        if part(&lines.marks) > 0 {
+            marks_line(canvas, y + rows, loaded, at, timeline, lines);
+        }
+        let below = area(canvas, lines.chart_at(at), part(&lines.chart));
+        let name = if view.executions.len() > 1 { names[at.min(1)].as_str() } else { "calls" };
+        chart::draw(&mut canvas.part(below), loaded, at, name, lines);
     }
     if view.executions.len() < 2 {
+        let y = lines.chart_at(0).saturating_sub(1);
         canvas.text(1, y, "no fast execution of this type to compare with", StyleScope::Dim);
-        y += 1;
     }
+    let mut y = lines.chart_at(lines.chart.len());
     axis(canvas, y, loaded, lines);
+    if let Some(trees) = loaded.trees.as_ref().filter(|_| lines.trees > 0) {
+        let below = Rect { y: canvas.area.y + y as u16 + 1, height: lines.trees as u16, ..canvas.area };
+        let below = below.intersection(canvas.area);
+        trees::draw(&mut canvas.part(below), loaded, trees, &names);
+        y += lines.trees;
+    }
     for (line, pieces) in lines.details.iter().enumerate() {
         let end = canvas.width();
         canvas.pieces(1, y + 1 + line, end, pieces);
@@ -126,8 +146,10 @@ fn lanes(
     let column_of = |range: Range<Ns>| columns_of(&grid, &window, range);
     let cursor = here.and_then(|s| Some((s.thread as usize, column_of(s.start_ns..s.end_ns())?)));
     let matches = loaded.search.matches.iter().filter(|_| loaded.front == at);
-    let found = matches.filter_map(|at| {
-        let segment = timeline.segments.get(*at as usize)?;
+    // The corresponding moment of the other execution is marked like a match.
+    let linked = loaded.cursor.get(at).filter(|_| loaded.front != at).map(|at| *at as u32);
+    let found = matches.copied().chain(linked).filter_map(|at| {
+        let segment = timeline.segments.get(at as usize)?;
         Some((segment.thread as usize, column_of(segment.start_ns..segment.end_ns())?))
     });
     let arrows = timeline.waits.iter().filter_map(|wait| {
@@ -153,26 +175,34 @@ fn lanes(
     drawing.draw(canvas);
 }
 
-/// Letters of the events of each thread: calls, faults, messages; `+` where a column has several kinds.
+/// Letters of the events of each thread; `+` where a column has several kinds.
 fn events(timeline: &ExecutionTimeline, grid: &ColumnGrid) -> Vec<Vec<(usize, char)>> {
-    let mut marks: Vec<Vec<(usize, char)>> = vec![Vec::new(); timeline.threads.len()];
-    for event in &timeline.events {
-        let letter = match event.kind {
-            TimelineEventKind::Call => 'c',
-            TimelineEventKind::Fault => 'f',
-            TimelineEventKind::Message => 'm',
-        };
-        let Some((column, line)) = grid.column(event.at_ns).zip(marks.get_mut(event.thread as usize)) else { continue };
-        match line.last_mut() {
-            Some((last, symbol)) if *last == column => {
-                if *symbol != letter {
-                    *symbol = '+';
-                }
-            }
-            _ => line.push((column, letter)),
-        }
+    let line = |thread: usize| {
+        let of_thread = timeline.events.iter().filter(move |event| event.thread as usize == thread);
+        let marks = event_marks(of_thread, grid).into_iter().enumerate();
+        marks.filter(|(_, mark)| *mark != ' ').collect()
+    };
+    (0..timeline.threads.len()).map(line).collect()
+}
+
+/// The events of all threads in one line.
+fn marks_line(
+    canvas: &mut Canvas<'_>,
+    y: usize,
+    loaded: &LoadedTimelines,
+    at: usize,
+    timeline: &ExecutionTimeline,
+    lines: &TimelineLines,
+) {
+    let grid = ColumnGrid::new(&loaded.window_of(at), lines.columns);
+    canvas.text_in(1, y, lines.label_columns, "events", StyleScope::Dim);
+    let marks: String = event_marks(timeline.events.iter(), &grid).into_iter().collect();
+    let left = lines.label_columns + 2;
+    canvas.text_in(left, y, lines.columns, marks.trim_end(), StyleScope::Key);
+    let here = loaded.event_here().filter(|_| loaded.front == at);
+    if let Some(column) = here.and_then(|(_, event)| grid.column(event.at_ns.max(0))) {
+        canvas.shade(left + column, y, 1, StyleScope::Match);
     }
-    marks
 }
 
 /// Round times at their columns, and the place of the cursor.

@@ -1,11 +1,14 @@
 //! The timeline of an execution, beside that of a typical one: opening it, its keys, and its lines.
 
+mod chart;
 mod draw;
 mod lines;
 pub mod state;
 mod text;
+mod trees;
 
 use crate::compare::Comparison;
+use crate::compare::arranged::KernelFrames;
 use crate::compare::members::typical;
 use crate::model::Model;
 use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
@@ -15,15 +18,14 @@ use crate::tui::actions::{Action, ActionScope};
 use crate::tui::app::{App, EMPTY, Layer, LayerResponse};
 use crate::tui::canvas::{Canvas, width};
 use crate::tui::concurrent::ConcurrentAnswer;
-use crate::tui::job::{Job, JobError};
+use crate::tui::job::{Job, JobError, ReadTimelines};
 use crate::tui::key::KeyPress;
 use crate::tui::layers::prompt::{Prompt, PromptPurpose};
 use crate::tui::search::MatchStep;
 use crate::view::lanes::thread_name;
-use lines::TimelineLines;
+use lines::{DrawnLines, DrawnParts, TimelineLines};
 use ratatui::layout::{Position, Rect};
 use state::{GroupLabel, LoadedTimelines, TimelineContent, TimelineExecution, TimelineView};
-use std::sync::Arc;
 
 /// Open the timeline of an execution beside a typical fast one.
 pub fn open(app: &mut App, id: ExecutionId, group: GroupLabel) {
@@ -61,10 +63,11 @@ fn read(app: &mut App, executions: Vec<TimelineExecution>) {
         return;
     }
     let ids = executions.iter().map(|execution| execution.id).collect();
+    let kernel = app.tree.arrangement.kernel;
     let lines = TimelineLines::default();
-    let view = TimelineView { executions, content: TimelineContent::Loading, asks_who_else: false, lines };
+    let view = TimelineView { executions, content: TimelineContent::Loading, asks_who_else: false, lines, kernel };
     app.open(view);
-    app.begin(Job::Timelines { executions: ids })
+    app.begin(Job::Timelines { executions: ids, kernel })
 }
 
 fn loaded(app: &mut App) -> Option<&mut LoadedTimelines> {
@@ -72,7 +75,7 @@ fn loaded(app: &mut App) -> Option<&mut LoadedTimelines> {
 }
 
 /// The timelines are read, or not.
-pub fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<Arc<Model>, JobError>) {
+pub fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<ReadTimelines, JobError>) {
     let start = |model: &Model, id: ExecutionId| model.executions.start.get(id.index());
     let same = |new: &Model| {
         let old = app.model.as_ref();
@@ -80,10 +83,10 @@ pub fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<Arc<Mod
     };
     let content = match result {
         Err(error) => TimelineContent::Failed(error.to_string()),
-        Ok(model) if !same(&model) => {
+        Ok(read) if !same(&read.model) => {
             TimelineContent::Failed("the recording has changed since it was analysed: open it again".to_owned())
         }
-        Ok(model) => match LoadedTimelines::new(model, asked.to_vec()) {
+        Ok(read) => match LoadedTimelines::new(read, asked.to_vec()) {
             Some(loaded) => TimelineContent::Loaded(Box::new(loaded)),
             None => TimelineContent::Failed("this execution has no recorded path".to_owned()),
         },
@@ -91,7 +94,10 @@ pub fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<Arc<Mod
     let (is_busy, is_known) = (app.busy.is_some(), app.overview.whole.is_some());
     let Some(view) = app.layers_of::<TimelineView>().next() else { return };
     if view.executions.iter().map(|e| e.id).eq(asked.iter().copied()) {
-        view.content = content;
+        let old = std::mem::replace(&mut view.content, content);
+        if let (TimelineContent::Loaded(old), Some(loaded)) = (old, view.loaded()) {
+            loaded.keep_place(&old);
+        }
     }
     let asks = view.asks_who_else || is_known && view.waits_for_others();
     let job = if asks { view.ask_who_else(is_busy) } else { None };
@@ -168,33 +174,13 @@ impl TimelineView {
         if matches!(self.content, TimelineContent::Loading) {
             self.asks_who_else |= action == Action::Concurrent;
         }
-        let (columns, is_busy) = (self.lines.columns, app.busy.is_some());
+        if action == Action::ShowKernel {
+            return self.read_again(app);
+        }
+        let (columns, is_busy, page) = (self.lines.columns, app.busy.is_some(), self.lines.trees);
         let Some(loaded) = self.loaded() else { return LayerResponse::TAKEN };
         let before = (loaded.front, loaded.cursor);
-        let mut said = None;
-        match action {
-            Action::Left => loaded.step(-1, columns),
-            Action::Right => loaded.step(1, columns),
-            Action::Up => loaded.step_thread(-1, columns),
-            Action::Down => loaded.step_thread(1, columns),
-            Action::Home => loaded.go_to(0, columns),
-            Action::End => loaded.go_to(usize::MAX, columns),
-            Action::PageUp => loaded.pan(-7, columns),
-            Action::PageDown => loaded.pan(7, columns),
-            Action::PanLeft => loaded.pan(-2, columns),
-            Action::PanRight => loaded.pan(2, columns),
-            Action::ZoomIn => loaded.zoom(1, columns),
-            Action::ZoomOut => loaded.zoom(-1, columns),
-            Action::Zoom => loaded.show_whole(),
-            Action::Open => loaded.show_segment(columns),
-            Action::OtherExecution => loaded.switch(columns),
-            Action::Align if loaded.divergence.is_some() => loaded.toggle_alignment(columns),
-            Action::Align => said = Some("the two do not diverge, or there is only one".to_owned()),
-            Action::ShowEvents => loaded.events = !loaded.events,
-            Action::NextMatch => said = Some(loaded.step_match(MatchStep::Next, columns)),
-            Action::PreviousMatch => said = Some(loaded.step_match(MatchStep::Previous, columns)),
-            _ => {}
-        }
+        let said = act_on(loaded, action, columns, page);
         let has_moved = (loaded.front, loaded.cursor) != before;
         if has_moved {
             // The answer was about another segment.
@@ -211,12 +197,99 @@ impl TimelineView {
             }
         })
     }
+
+    /// Read the calls again with the kernel's functions, or without them.
+    fn read_again(&mut self, app: &App) -> LayerResponse {
+        if app.busy.is_some() {
+            return LayerResponse::change(|app| app.say("the analysis still runs; try again when it is done"));
+        }
+        self.kernel = match self.kernel {
+            KernelFrames::Hidden => KernelFrames::Shown,
+            KernelFrames::Shown => KernelFrames::Hidden,
+        };
+        let executions = self.executions.iter().map(|execution| execution.id).collect();
+        let job = Job::Timelines { executions, kernel: self.kernel };
+        let said = match self.kernel {
+            KernelFrames::Hidden => "the kernel's functions below calls are hidden",
+            KernelFrames::Shown => "the kernel's functions are shown; H hides them",
+        };
+        LayerResponse::change(move |app| {
+            app.begin(job);
+            app.say(said);
+        })
+    }
+
+    /// The executions as texts name them.
+    fn names(&self) -> [String; 2] {
+        [0, 1].map(|at| {
+            self.executions.get(at).map_or_else(String::new, |execution| {
+                let group = if execution.group.is_empty() { "execution" } else { execution.group };
+                format!("{group} {}", execution.id.raw())
+            })
+        })
+    }
+}
+
+/// Do an action that is about the timelines alone; what is to be said of it.
+fn act_on(loaded: &mut LoadedTimelines, action: Action, columns: usize, page: usize) -> Option<String> {
+    if loaded.trees.is_some() {
+        match action {
+            Action::Open => trees::jump(loaded, columns),
+            Action::AlignCalls => loaded.trees = None,
+            _ if trees::act(loaded, action, page.saturating_sub(2)) => {}
+            _ => return act_over_time(loaded, action, columns),
+        }
+        return None;
+    }
+    act_over_time(loaded, action, columns)
+}
+
+/// Do an action of the drawings over time.
+fn act_over_time(loaded: &mut LoadedTimelines, action: Action, columns: usize) -> Option<String> {
+    let is_at_call = loaded.line.is_some();
+    match action {
+        Action::Left if is_at_call => loaded.step_call(-1, columns),
+        Action::Right if is_at_call => loaded.step_call(1, columns),
+        Action::Left => loaded.step(-1, columns),
+        Action::Right => loaded.step(1, columns),
+        Action::Up => loaded.step_line(-1, columns),
+        Action::Down => loaded.step_line(1, columns),
+        Action::Home => loaded.go_to(0, columns),
+        Action::End => loaded.go_to(usize::MAX, columns),
+        Action::PageUp => loaded.pan(-7, columns),
+        Action::PageDown => loaded.pan(7, columns),
+        Action::PanLeft => loaded.pan(-2, columns),
+        Action::PanRight => loaded.pan(2, columns),
+        Action::ZoomIn => loaded.zoom(1, columns),
+        Action::ZoomOut => loaded.zoom(-1, columns),
+        Action::Zoom => loaded.show_whole(),
+        Action::Open if loaded.show_call(columns) => {}
+        Action::Open => loaded.show_segment(columns),
+        Action::OtherExecution => loaded.switch(columns),
+        Action::Align if !loaded.next_alignment(columns) => {
+            return Some("there is only one execution".to_owned());
+        }
+        Action::AlignCalls => loaded.show_trees(),
+        Action::ShowEvents => loaded.events = !loaded.events,
+        Action::NextEvent | Action::PreviousEvent => {
+            let by = if action == Action::NextEvent { 1 } else { -1 };
+            if !loaded.step_event(by, columns) {
+                return Some("no further event of this execution".to_owned());
+            }
+        }
+        Action::NextMatch => return Some(loaded.step_match(MatchStep::Next, columns)),
+        Action::PreviousMatch => return Some(loaded.step_match(MatchStep::Previous, columns)),
+        _ => {}
+    }
+    None
 }
 
 impl Layer for TimelineView {
     fn key(&mut self, key: KeyPress, app: &App) -> LayerResponse {
+        let shows_trees = self.loaded().is_some_and(|loaded| loaded.trees.is_some());
         match app.options.keys.bound(key, ActionScope::Timeline) {
             None => LayerResponse::TAKEN,
+            Some(Action::Close) if shows_trees => self.act(Action::AlignCalls, app),
             Some(Action::Close | Action::Quit | Action::Back | Action::ShowTimeline) => LayerResponse::CLOSE,
             Some(
                 action @ (Action::Help
@@ -235,18 +308,19 @@ impl Layer for TimelineView {
         let (x, y, lines) = (usize::from(at.x), usize::from(at.y), self.lines.clone());
         let column = x.checked_sub(lines.label_columns + 2).filter(|column| *column < lines.columns);
         let (Some(loaded), Some(column)) = (self.loaded(), column) else { return LayerResponse::TAKEN };
-        // The title, and above each drawing a head.
-        let mut top = 1;
+        let before = (loaded.front, loaded.cursor);
         for (at, rows) in lines.rows.iter().enumerate() {
-            if let Some(line) = y.checked_sub(top + 1).filter(|line| line < rows) {
-                let thread = lines.first.get(at).copied().unwrap_or(0) + line / lines.per_lane.max(1);
-                let before = (loaded.front, loaded.cursor);
-                loaded.point_to(at, thread, column, lines.columns);
-                if (loaded.front, loaded.cursor) != before {
-                    loaded.concurrent = None;
-                }
+            let (lanes, chart) = (lines.lanes_at(at), lines.chart_at(at));
+            if let Some(line) = y.checked_sub(chart).filter(|line| lines.chart.get(at).is_some_and(|n| line < n)) {
+                loaded.point_to_call(at, line, column, lines.columns);
             }
-            top += 1 + rows;
+            if let Some(line) = y.checked_sub(lanes).filter(|line| line < rows) {
+                let thread = lines.first.get(at).copied().unwrap_or(0) + line / lines.per_lane.max(1);
+                loaded.point_to(at, thread, column, lines.columns);
+            }
+        }
+        if (loaded.front, loaded.cursor) != before {
+            loaded.concurrent = None;
         }
         LayerResponse::TAKEN
     }
@@ -256,10 +330,15 @@ impl Layer for TimelineView {
     }
 
     fn lay_out(&mut self, app: &App) {
-        self.lines = match &self.content {
+        let lines = match &self.content {
             TimelineContent::Loaded(loaded) => laid_out(self, loaded, app.frame.full),
             TimelineContent::Loading | TimelineContent::Failed(_) => TimelineLines::default(),
         };
+        if let Some(loaded) = self.loaded() {
+            loaded.scroll_chart(lines.chart.get(loaded.front).copied().unwrap_or(0));
+            loaded.trees.iter_mut().for_each(|trees| trees.scroll(lines.trees.saturating_sub(1)));
+        }
+        self.lines = lines;
     }
 
     fn draw(&self, canvas: &mut Canvas<'_>, app: &App) {
@@ -267,11 +346,21 @@ impl Layer for TimelineView {
     }
 
     fn keys(&self, _: &App) -> &'static [(&'static str, &'static str)] {
-        match self.content {
+        match &self.content {
             TimelineContent::Loading | TimelineContent::Failed(_) => EMPTY,
+            TimelineContent::Loaded(loaded) if loaded.trees.is_some() => &[
+                ("c", "over time"),
+                ("Left Right", "fold"),
+                ("Enter", "show in time"),
+                ("Tab", "other"),
+                ("+ -", "zoom"),
+                ("/", "search"),
+                ("?", "help"),
+            ],
             TimelineContent::Loaded(_) => &[
                 ("Esc", "close"),
                 ("Left Right", "step"),
+                ("c", "aligned calls"),
                 ("+ -", "zoom"),
                 ("a", "align"),
                 ("p", "events"),
@@ -291,7 +380,7 @@ impl Layer for TimelineView {
     fn copied(&self, _: &App) -> Option<String> {
         let TimelineContent::Loaded(loaded) = &self.content else { return None };
         let numbers: Vec<String> = self.executions.iter().map(|e| e.id.raw().to_string()).collect();
-        let lines = text::lines(loaded, 100).into_iter();
+        let lines = text::lines(loaded, &self.names(), 100).into_iter();
         let text = lines.map(|line| line.into_iter().map(|(_, text)| text).collect::<String>());
         let command = format!("whyslow diff --executions {}", numbers.join(","));
         Some(text.chain((numbers.len() > 1).then_some(command)).collect::<Vec<_>>().join("\n"))
@@ -302,23 +391,29 @@ impl Layer for TimelineView {
 fn laid_out(view: &TimelineView, loaded: &LoadedTimelines, area: Rect) -> TimelineLines {
     let timelines: Vec<_> = (0..view.executions.len()).filter_map(|at| loaded.timeline(at)).collect();
     let others: Vec<_> = (0..timelines.len()).map(|at| loaded.others(at)).collect();
-    let threads: Vec<usize> =
-        timelines.iter().zip(&others).map(|(timeline, others)| timeline.threads.len() + others.len()).collect();
     let names = timelines.iter().flat_map(|timeline| &timeline.threads).map(|thread| width(&thread_name(thread)));
-    let labels = names.chain(others.iter().flatten().map(|other| width(&other.label))).max().unwrap_or(0);
+    let labels = names.chain(others.iter().flatten().map(|other| width(&other.label)));
+    let labels = labels.chain(["▼ 10 below".chars().count()]).max().unwrap_or(0);
     let thread_here = |(at, timeline): (usize, &&ExecutionTimeline)| {
         let segment = loaded.cursor.get(at).and_then(|segment| timeline.segments.get(*segment));
         segment.map_or(0, |segment| segment.thread as usize)
     };
-    let cursor: Vec<usize> = timelines.iter().enumerate().map(thread_here).collect();
-    let mut lines = TimelineLines::new(area, &threads, &cursor, labels);
+    let drawn = |(at, timeline): (usize, &&ExecutionTimeline)| DrawnLines {
+        threads: timeline.threads.len() + others.get(at).map_or(0, Vec::len),
+        cursor: thread_here((at, timeline)),
+        calls: loaded.tree(at).lines().len(),
+    };
+    let executions: Vec<DrawnLines> = timelines.iter().enumerate().map(drawn).collect();
+    let parts = DrawnParts { front: loaded.front, has_marks: loaded.events, has_trees: loaded.trees.is_some() };
+    let mut lines = TimelineLines::new(area, &executions, parts, labels);
     let columns = usize::from(area.width).saturating_sub(2);
     let available = lines.text_lines(area);
-    let mut details = text::lines(loaded, columns);
-    details.truncate(available);
-    if details.len() < available {
-        details.push(text::legend(loaded, columns));
-    }
+    let mut details = text::lines(loaded, &view.names(), columns);
+    let legends = text::legends(loaded, columns);
+    // The letters of events are said wherever events are marked.
+    details.truncate(available.saturating_sub(usize::from(loaded.events)));
+    let left = available - details.len();
+    details.extend(legends.into_iter().take(left));
     lines.details = details;
     lines
 }

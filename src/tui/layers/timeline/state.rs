@@ -1,24 +1,33 @@
 //! The timeline of an execution beside a typical one: position, scale and search.
 //!
-//! In: two executions, and, once a job has read them, a model with their timelines. The window is a range of the first
-//! one's times; the second is shifted so that both begin, or diverge, in one column. The cursor is on a segment of the
-//! execution in front. Cost of a step: linear in the segments that share a column.
+//! In: two executions, and, once a job has read them, a model with their timelines and their calls. The window is a
+//! range of the first one's times; the second is shifted so that both begin, diverge, or have their cursors in one
+//! column. The cursor is on a segment of the execution in front, and may be on a line of its calls (`calls.rs`); that
+//! of the other one is at the corresponding moment. Cost of a step: linear in the segments that share a column.
+
+pub mod aligned;
+mod calls;
+mod others;
 
 use super::lines::TimelineLines;
-use crate::base::clean;
 use crate::base::column_grid::ColumnGrid;
-use crate::base::time::{Ns, Span, Timestamp};
+use crate::base::time::{Ns, Span};
+use crate::compare::arranged::KernelFrames;
+use crate::compare::calls::aligned::PairedCalls;
 use crate::compare::frame_text;
-use crate::compare::moments::{Divergence, align};
+use crate::compare::moments::Divergence;
 use crate::model::Model;
-use crate::model::concurrent::{ConcurrentQuestion, ConcurrentThread, ConcurrentUse};
+use crate::model::concurrent::ConcurrentQuestion;
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
 use crate::model::execution_timeline::{ExecutionTimeline, TimelineSegment};
 use crate::model::wait_kind::WaitKind;
 use crate::tui::concurrent::ConcurrentAnswer;
+use crate::tui::job::ReadTimelines;
 use crate::tui::search::{MatchStep, TextSearch};
 use crate::view::lanes::thread_name;
+use aligned::AlignedView;
+use others::OtherLane;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -46,6 +55,8 @@ pub struct TimelineView {
     pub asks_who_else: bool,
     /// Its lines in the present layout.
     pub lines: TimelineLines,
+    /// Whether calls have the kernel's functions.
+    pub kernel: KernelFrames,
 }
 
 /// The content of the dialog.
@@ -59,6 +70,18 @@ pub enum TimelineContent {
     Loaded(Box<LoadedTimelines>),
 }
 
+/// How two executions are aligned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PairAlignment {
+    /// At their begins.
+    #[default]
+    Begins,
+    /// Where they diverge most.
+    Divergence,
+    /// At the moments of their cursors.
+    Cursor,
+}
+
 /// Timelines with a cursor.
 #[derive(Clone, Debug)]
 pub struct LoadedTimelines {
@@ -68,12 +91,24 @@ pub struct LoadedTimelines {
     ids: Vec<ExecutionId>,
     /// Where the two differ most.
     pub divergence: Option<Divergence>,
-    /// The second is aligned at the divergence, not at its begin.
-    pub by_divergence: bool,
+    /// The calls of both, aligned.
+    pub calls: Arc<PairedCalls>,
+    /// How the second is aligned with the first.
+    pub alignment: PairAlignment,
     /// Position of the execution in front.
     pub front: usize,
     /// The segment under the cursor, by execution.
     pub cursor: [usize; 2],
+    /// The moments of the cursors, which correspond.
+    pub linked: [Ns; 2],
+    /// The line of calls on which the cursor is; `None` on the lanes.
+    pub line: Option<usize>,
+    /// Lines by which the stack chart is scrolled.
+    pub chart_top: usize,
+    /// The calls of both as rows, in place of the stack chart.
+    pub trees: Option<AlignedView>,
+    /// The event that the text is about.
+    pub event: Option<usize>,
     /// The times shown, of the first execution.
     pub window: Range<Ns>,
     /// Calls, faults and messages are drawn.
@@ -86,28 +121,46 @@ pub struct LoadedTimelines {
 
 impl LoadedTimelines {
     /// The whole of both, with the cursor on the longest segment of the first.
-    pub fn new(model: Arc<Model>, ids: Vec<ExecutionId>) -> Option<LoadedTimelines> {
+    pub fn new(read: ReadTimelines, ids: Vec<ExecutionId>) -> Option<LoadedTimelines> {
+        let ReadTimelines { model, calls, divergence } = read;
         let longest = |id: &ExecutionId| {
             let segments = model.timelines.get(id)?.segments.iter().enumerate();
             segments.max_by_key(|(at, segment)| (segment.ns, std::cmp::Reverse(*at))).map(|(at, _)| at)
         };
         let first = longest(ids.first()?)?;
         let second = ids.get(1).and_then(longest).unwrap_or(0);
-        let divergence = ids.get(1).and_then(|other| align(&model, *ids.first()?, *other).ok()?.divergence());
         let mut loaded = LoadedTimelines {
             model,
             ids,
             divergence,
-            by_divergence: false,
+            calls,
+            alignment: PairAlignment::default(),
             front: 0,
             cursor: [first, second],
+            linked: [0; 2],
+            line: None,
+            chart_top: 0,
+            trees: None,
+            event: None,
             window: 0..1,
             events: false,
             search: TextSearch::default(),
             concurrent: None,
         };
+        loaded.link();
         loaded.window = loaded.whole();
         Some(loaded)
+    }
+
+    /// Keep the place of timelines of the same executions that were read before.
+    pub fn keep_place(&mut self, old: &LoadedTimelines) {
+        (self.front, self.window) = (old.front, old.window.clone());
+        (self.cursor, self.linked) = (old.cursor, old.linked);
+        (self.alignment, self.events, self.event) = (old.alignment, old.events, old.event);
+        self.line = old.line;
+        if old.trees.is_some() {
+            self.show_trees();
+        }
     }
 
     /// The timeline of an execution of the dialog.
@@ -123,8 +176,9 @@ impl LoadedTimelines {
 
     /// Nanoseconds by which an execution is shifted to the right.
     pub fn shift(&self, at: usize) -> Ns {
-        match (at, self.by_divergence, self.divergence) {
-            (1, true, Some(d)) => d.a_ns - d.b_ns,
+        match (at, self.alignment, self.divergence) {
+            (1, PairAlignment::Divergence, Some(d)) => d.a_ns - d.b_ns,
+            (1, PairAlignment::Cursor, _) => self.linked[0] - self.linked[1],
             _ => 0,
         }
     }
@@ -180,7 +234,7 @@ impl LoadedTimelines {
     }
 
     /// A window inside the whole, of at least a nanosecond per column.
-    fn set_window(&mut self, start: Ns, length: Ns, columns: usize) {
+    pub fn set_window(&mut self, start: Ns, length: Ns, columns: usize) {
         let whole = self.whole();
         let length = length.max(columns.max(1) as i64).min(whole.end - whole.start);
         let start = start.clamp(whole.start, whole.end - length);
@@ -194,6 +248,8 @@ impl LoadedTimelines {
         if let Some(cursor) = self.cursor.get_mut(front) {
             *cursor = segment.min(last);
         }
+        self.event = None;
+        self.link();
         let Some((_, segment)) = self.here() else { return };
         let window = self.window_of(front);
         let is_visible = segment.start_ns < window.end && segment.end_ns() > window.start;
@@ -250,28 +306,25 @@ impl LoadedTimelines {
         }
     }
 
-    /// The other execution comes to the front; its cursor goes to the same column.
+    /// The other execution comes to the front, with its cursor at the corresponding moment.
     pub fn switch(&mut self, columns: usize) {
         let other = 1 - self.front.min(1);
-        let Some((_, segment)) = self.here() else { return };
-        let at = segment.start_ns + self.shift(self.front) - self.shift(other);
-        let Some(nearest) = self.timeline(other).and_then(|timeline| timeline.segment_at(at.max(0))) else { return };
-        self.front = other;
+        if self.timeline(other).is_none() {
+            return;
+        }
+        (self.front, self.line) = (other, None);
         self.search.matches.clear();
         let text = self.search.text.clone();
         self.find(&text);
-        self.go_to(nearest, columns);
+        self.go_to(self.cursor[other], columns);
     }
 
-    /// Align the second at its begin, or at the divergence.
-    pub fn toggle_alignment(&mut self, columns: usize) {
-        let is_whole = self.window == self.whole();
-        self.by_divergence = !self.by_divergence;
-        if is_whole {
-            return self.show_whole();
-        }
-        let (start, length) = (self.window.start, self.window.end - self.window.start);
-        self.set_window(start, length, columns);
+    /// True where the path is in a thread below that of the cursor.
+    pub(super) fn has_thread_below(&self) -> bool {
+        self.here().is_some_and(|(timeline, segment)| {
+            let is_below = |other: &TimelineSegment| other.thread > segment.thread;
+            timeline.segments.iter().any(is_below)
+        })
     }
 
     /// Search the segments of the execution in front: by a frame of their contexts, or their thread.
@@ -317,7 +370,7 @@ impl LoadedTimelines {
         let (Some(used), Some(timeline)) = (answer.filter(|_| at == self.front), self.timeline(at)) else {
             return Vec::new();
         };
-        other_lanes(used, timeline.start)
+        others::other_lanes(used, timeline.start)
     }
 
     /// Put the cursor on the segment of a thread at a column, or on its nearest one.
@@ -327,6 +380,7 @@ impl LoadedTimelines {
         let grid = ColumnGrid::new(&window, columns);
         let middle = grid.start(column).midpoint(grid.start(column + 1));
         let Some(nearest) = nearest_of(timeline, thread as u32, middle) else { return };
+        self.line = None;
         if self.front != at {
             self.front = at;
             let text = self.search.text.clone();
@@ -364,38 +418,6 @@ fn nearest_of(timeline: &ExecutionTimeline, thread: u32, at_ns: Ns) -> Option<us
     let behind = later.iter().position(|s| is_its(&s)).map(|at| after + at);
     let distance = |at: &usize| timeline.segments.get(*at).map_or(Ns::MAX, |s| (s.start_ns + s.ns / 2 - at_ns).abs());
     before.into_iter().chain(behind).min_by_key(distance)
-}
-
-/// Lines of one kind of use, at most.
-const OTHERS_OF_A_KIND: usize = 2;
-
-/// Another thread, and when it used the same thing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OtherLane {
-    /// The thread and what it used.
-    pub label: String,
-    /// How it is drawn.
-    pub state: WaitKind,
-    /// When, since the execution began.
-    pub spans: Vec<Range<Ns>>,
-}
-
-/// The threads that used a thing longest, each with a line.
-fn other_lanes(used: &ConcurrentUse, start: Timestamp) -> Vec<OtherLane> {
-    let kinds = [
-        ("CPU", WaitKind::Cpu, &used.on_cpu),
-        ("disk", WaitKind::Disk, &used.on_disk),
-        ("futex", WaitKind::Thread, &used.in_futex),
-    ];
-    let lane = |what: &str, state, thread: &ConcurrentThread| {
-        let name = if thread.name.is_empty() { "thread" } else { &thread.name };
-        let spans = thread.spans.iter().map(|span| span.start.since(start)..span.end.since(start)).collect();
-        OtherLane { label: format!("{what}: {} {}", clean::text(name), thread.tid), state, spans }
-    };
-    let of_kind = |(what, state, threads): (&'static str, WaitKind, &Vec<ConcurrentThread>)| {
-        threads.iter().take(OTHERS_OF_A_KIND).map(|thread| lane(what, state, thread)).collect::<Vec<_>>()
-    };
-    kinds.into_iter().flat_map(of_kind).collect()
 }
 
 #[cfg(test)]

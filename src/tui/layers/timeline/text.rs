@@ -1,26 +1,51 @@
 //! The text below a timeline: the segment under the cursor, its stack, the reason, events, and who else was there.
 
 use super::state::LoadedTimelines;
+use super::trees;
 use crate::base::figure;
+use crate::base::time::Ns;
+use crate::compare::calls::PathCall;
 use crate::model::carrier::Carrier;
-use crate::model::execution_timeline::{ExecutionTimeline, TimelineEvent, TimelineEventKind, TimelineSegment};
+use crate::model::execution_timeline::{
+    ExecutionTimeline, TimelineEvent, TimelineEventKind, TimelineSegment, event_letters,
+};
 use crate::model::wait_kind::WaitKind;
 use crate::tui::canvas::{width, wrap};
 use crate::tui::theme::StyleScope;
 use crate::tui::widget::page::{StyledLine, paragraph, plain};
-use crate::view::lanes::{letter, state_name, thread_name};
+use crate::view::lanes::{event_text, letter, state_name, thread_name};
 use crate::view::words;
 
 /// Lines of a stack, at most.
 const STACK_LINES: usize = 3;
+/// Lines of a call's name, at most.
+const NAME_LINES: usize = 2;
 /// Calls named of a segment, at most.
 const CALLS: usize = 5;
 
-/// Its lines in this width.
-pub fn lines(loaded: &LoadedTimelines, columns: usize) -> Vec<StyledLine> {
+/// Its lines in this width; `names` are those of the executions.
+pub fn lines(loaded: &LoadedTimelines, names: &[String; 2], columns: usize) -> Vec<StyledLine> {
     let Some((timeline, segment)) = loaded.here() else { return Vec::new() };
-    let mut lines = vec![first(timeline, segment)];
-    lines.extend(stack(loaded, segment, columns));
+    if let Some(trees) = &loaded.trees {
+        return trees::text(loaded, trees, names, columns);
+    }
+    let mut lines = Vec::new();
+    if let Some((number, event)) = loaded.event_here() {
+        let of = figure::count(timeline.events.len() as u64);
+        let (at, text) = (figure::time(event.at_ns as f64), event_text(timeline, event));
+        let text = format!("{} event {number} of {of}, at {at}: {text}", event.letter());
+        lines.extend(paragraph(StyleScope::Strong, &text, columns, 2));
+    }
+    match loaded.call_here() {
+        Some((at, call)) => {
+            lines.extend(call_lines(loaded, names, (at, call), columns));
+            lines.push(first(timeline, segment));
+        }
+        None => {
+            lines.push(first(timeline, segment));
+            lines.extend(stack(loaded, segment, columns));
+        }
+    }
     lines.extend(reasons(timeline, segment).iter().flat_map(|text| paragraph(StyleScope::Text, text, columns, 2)));
     if loaded.events {
         lines.extend(paragraph(StyleScope::Dim, &events(timeline, segment), columns, 2));
@@ -28,6 +53,54 @@ pub fn lines(loaded: &LoadedTimelines, columns: usize) -> Vec<StyledLine> {
     if let Some(concurrent) = &loaded.concurrent {
         lines.extend(concurrent.lines(columns));
     }
+    lines
+}
+
+/// The call under the cursor: its name in full, its time and share, that of all calls of it, and of its partner.
+fn call_lines(
+    loaded: &LoadedTimelines,
+    names: &[String; 2],
+    (at, call): (u32, &PathCall),
+    columns: usize,
+) -> Vec<StyledLine> {
+    let tree = loaded.tree(loaded.front);
+    let whole = loaded.timeline(loaded.front).map_or(1, |timeline| timeline.ns.max(1));
+    let share = |ns: Ns| figure::share(ns as f64 / whole as f64);
+    // The calls above it on the line share its drawing.
+    let line = tree.lines().get(tree.line_of(call.level as usize)).map_or(0, |levels| levels.start);
+    let up = std::iter::successors(Some(call), |call| tree.call(call.parent?));
+    let up = up.take_while(|call| call.level as usize >= line);
+    let mut names_of_line: Vec<String> = up.map(|call| words::frame(&loaded.model, call.context)).collect();
+    names_of_line.reverse();
+    let mut lines = paragraph(StyleScope::Strong, &names_of_line.join(" › "), columns, 2);
+    if lines.len() > NAME_LINES {
+        // The last name says most.
+        lines = paragraph(StyleScope::Strong, &words::frame(&loaded.model, call.context), columns, 2);
+        lines.truncate(NAME_LINES);
+    }
+    let time = |ns: Ns| figure::time(ns as f64);
+    let (ns, own) = (call.ns, tree.own_ns(at));
+    let mut text =
+        format!("{}, {} of this execution, at {}; itself {}", time(ns), share(ns), time(call.start_ns), time(own));
+    let alike = tree.level(call.level as usize).iter().filter_map(|at| tree.call(*at));
+    let alike = alike.filter(|other| other.context == call.context);
+    let (count, sum) = alike.fold((0_u64, 0), |(count, sum), other| (count + 1, sum + other.ns));
+    if count > 1 {
+        text += &format!("; {} calls of it here: {}, {}", figure::count(count), time(sum), share(sum));
+    }
+    let other = 1 - loaded.front.min(1);
+    if let Some(timeline) = loaded.timeline(other).filter(|timeline| !timeline.segments.is_empty()) {
+        let partner = loaded.calls.partner(loaded.front, at).and_then(|at| loaded.tree(other).call(at));
+        let name = &names[other];
+        text += &match partner {
+            Some(partner) => {
+                let share = figure::share(partner.ns as f64 / timeline.ns.max(1) as f64);
+                format!("; in {name} {} ({share})", time(partner.ns))
+            }
+            None => format!("; {name} does not have it"),
+        };
+    }
+    lines.extend(paragraph(StyleScope::Text, &text, columns, 2));
     lines
 }
 
@@ -105,7 +178,8 @@ fn events(timeline: &ExecutionTimeline, segment: &TimelineSegment) -> String {
     let mut calls: Vec<&TimelineEvent> = inside.iter().copied().filter(|e| e.kind == TimelineEventKind::Call).collect();
     calls.sort_by_key(|e| (std::cmp::Reverse(e.ns), e.at_ns));
     let call = |e: &&TimelineEvent| {
-        let result = e.result.map_or_else(String::new, |result| format!(" = {result}"));
+        let result = e.error.clone().or_else(|| e.result.map(|result| result.to_string()));
+        let result = result.map_or_else(String::new, |result| format!(" = {result}"));
         format!("{} {}{result}", e.name, figure::time(e.ns as f64))
     };
     let named: Vec<String> = calls.iter().take(CALLS).map(call).collect();
@@ -115,34 +189,47 @@ fn events(timeline: &ExecutionTimeline, segment: &TimelineSegment) -> String {
         let more = if more > 0 { format!(" and {more} shorter ones") } else { String::new() };
         parts.push(format!("calls: {}{more}", named.join(", ")));
     }
-    for (kind, word) in [(TimelineEventKind::Fault, "page fault"), (TimelineEventKind::Message, "message")] {
+    for kind in TimelineEventKind::ALL.into_iter().filter(|kind| *kind != TimelineEventKind::Call) {
         if count(kind) > 0 {
-            parts.push(figure::plural(count(kind), word));
+            parts.push(figure::plural(count(kind), kind.words()));
         }
     }
     if timeline.events_left_out > 0 {
         parts.push(format!("{} later events are left out", figure::count(timeline.events_left_out)));
     }
-    if parts.is_empty() { "no calls, faults or messages here".to_owned() } else { parts.join("; ") }
+    if parts.is_empty() { "no events here".to_owned() } else { parts.join("; ") }
 }
 
-/// The letters of the states that occur, for the last line.
-pub fn legend(loaded: &LoadedTimelines, columns: usize) -> StyledLine {
+/// The letters of the events that are marked, where they are, and those of the states that occur.
+pub fn legends(loaded: &LoadedTimelines, columns: usize) -> Vec<StyledLine> {
+    let marked = (0..2).filter(|_| loaded.events).filter_map(|at| loaded.timeline(at));
+    let mut letters: Vec<(char, &str)> = marked.flat_map(|timeline| event_letters(&timeline.events)).collect();
+    letters.sort_unstable();
+    letters.dedup();
+    let mut legends = Vec::new();
+    if !letters.is_empty() {
+        let letters = letters.into_iter().map(|(letter, words)| format!("{letter} {words}"));
+        legends.push(listed(letters.chain(["+ several".to_owned()]), columns));
+    }
     let segments = (0..2).filter_map(|at| loaded.timeline(at)).flat_map(|timeline| &timeline.segments);
     let mut states: Vec<WaitKind> = segments.map(|segment| segment.state).collect();
     states.sort_unstable();
     states.dedup();
+    let states = states.into_iter().map(|state| format!("{} {}", letter(state), state_name(state)));
+    let others = ["┄ waits for another thread", "· short calls"].map(str::to_owned);
+    legends.push(listed(states.chain(others), columns));
+    legends
+}
+
+/// Items in one line, as many as fit.
+fn listed(items: impl Iterator<Item = String>, columns: usize) -> StyledLine {
     let mut text = String::new();
-    for state in states {
-        let next = format!("{} {}  ", letter(state), state_name(state));
-        if width(&text) + width(&next) > columns {
+    for item in items.take_while(|item| width(item) <= columns) {
+        if width(&text) + width(&item) > columns {
             break;
         }
-        text += &next;
-    }
-    let waits = "┄ waits for another thread";
-    if width(&text) + width(waits) <= columns {
-        text += waits;
+        text += &item;
+        text += "  ";
     }
     plain(StyleScope::Dim, text.trim_end())
 }

@@ -1,6 +1,8 @@
 //! Timelines made of a few segments: position, scale, alignment and search.
 
 use super::*;
+use crate::base::ctx::Cancel;
+use crate::compare::moments::align;
 use crate::model::context::{Frame, FrameKind};
 use crate::model::execution_timeline::TimelineThread;
 use crate::model::wait_kind::WaitKind;
@@ -29,7 +31,16 @@ fn loaded(executions: [&[(u32, &str, Ns)]; 2]) -> LoadedTimelines {
             .collect();
         model.timelines.insert(ExecutionId::at(at), timeline);
     }
-    LoadedTimelines::new(Arc::new(model), vec![ExecutionId::at(0), ExecutionId::at(1)]).unwrap()
+    LoadedTimelines::new(read(model, 2), vec![ExecutionId::at(0), ExecutionId::at(1)]).unwrap()
+}
+
+/// What a job would read of the first executions of a model.
+fn read(model: Model, executions: usize) -> ReadTimelines {
+    let [a, b] = [0, 1].map(ExecutionId::at);
+    let (b, cancel) = ((executions > 1).then_some(b), Cancel::default());
+    let calls = PairedCalls::new(&model, a, b, KernelFrames::Shown, &cancel).unwrap_or_default();
+    let divergence = b.and_then(|b| align(&model, a, b).unwrap().divergence());
+    ReadTimelines { model: Arc::new(model), calls: Arc::new(calls), divergence }
 }
 
 fn example() -> LoadedTimelines {
@@ -42,9 +53,9 @@ fn example() -> LoadedTimelines {
 #[test]
 fn new_shows_the_whole_with_the_cursor_on_the_longest_segment() {
     let view = example();
-    assert_eq!((view.window.clone(), view.cursor), (0..1000, [3, 0]));
+    assert_eq!((view.window.clone(), view.cursor), (0..1000, [3, 1]), "the other is where it goes on alike");
     assert_eq!(view.divergence, Some(Divergence { a_ns: 110, b_ns: 110, delta_ns: 800 }));
-    assert!(LoadedTimelines::new(Arc::new(Model::default()), vec![ExecutionId::at(0)]).is_none());
+    assert!(LoadedTimelines::new(read(Model::default(), 1), vec![ExecutionId::at(0)]).is_none());
 }
 
 #[test]
@@ -115,11 +126,14 @@ fn alignment_at_the_divergence_shifts_the_second() {
     let mut view =
         loaded([&[(0, "parse", 300), (0, "flush", 500)], &[(0, "parse", 100), (0, "flush", 20), (0, "reply", 900)]]);
     assert_eq!(view.divergence.map(|d| (d.a_ns, d.b_ns)), Some((800, 120)));
-    view.toggle_alignment(20);
+    assert!(view.next_alignment(20));
     assert_eq!((view.shift(0), view.shift(1)), (0, 680));
     assert_eq!(view.window, 0..1700);
     assert_eq!(view.window_of(1), -680..1020);
-    view.toggle_alignment(20);
+    view.next_alignment(20);
+    view.go_to(1, 20);
+    assert_eq!((view.linked, view.shift(1)), ([300, 100], 200), "at the begin of flush in both");
+    view.next_alignment(20);
     assert_eq!((view.shift(1), view.window.clone()), (0, 0..1020));
 }
 
