@@ -36,7 +36,7 @@ fn table(folder: &Path, name: &str) -> Vec<Row> {
         let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
         let about = reader.metadata().file_metadata().key_value_metadata().unwrap();
         let value = |key: &str| about.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.clone());
-        assert_eq!((value("whyslow.schema").as_deref(), value("whyslow.table").as_deref()), (Some("1"), Some(name)));
+        assert_eq!((value("whyslow.schema").as_deref(), value("whyslow.table").as_deref()), (Some("2"), Some(name)));
         for row in reader.get_row_iter(None).unwrap() {
             all.push(row.unwrap().into_columns().into_iter().collect());
         }

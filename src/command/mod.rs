@@ -16,11 +16,13 @@ mod export;
 mod info;
 pub mod interface;
 mod merge;
+mod partial;
 mod query;
 pub mod recent;
 mod record;
 mod report;
 mod snapshot;
+mod sql;
 pub mod state_folder;
 mod stats;
 mod timeline;
@@ -82,6 +84,8 @@ pub enum Command {
     Merge(merge::MergeOptions),
     /// Databases as Parquet files: tables of executions, contexts and times for DuckDB, Spark, pandas
     Export(export::ExportOptions),
+    /// The comparison as SQL over exported tables, with the thresholds of this question: for DuckDB, ClickHouse, Spark
+    Sql(sql::SqlOptions),
     /// Record with what this machine has (LTTng, perf, tracefs or trace-cmd), then open the recording
     Record(Box<record::RecordOptions>),
     /// The recorder by tracefs, as a program that `record` runs
@@ -177,6 +181,7 @@ impl Command {
             Command::Build(options) => options,
             Command::Merge(options) => options,
             Command::Export(options) => options,
+            Command::Sql(options) => options,
             Command::Dump(options) => options,
             Command::Interface(options) => options,
             Command::Record(_) | Command::RecordTracefs(_) | Command::Snapshot(_) => return None,

@@ -29,6 +29,8 @@ pub mod recordings;
 mod rows;
 mod tables;
 
+pub(in crate::saved) use tables::unpack as unpack_tables;
+
 use super::container::{SavedFile, SectionName};
 use super::writing::SavedFileWriter;
 use super::{SavedFileError, SavedKind};
@@ -237,8 +239,7 @@ impl Database {
     }
 
     /// Pass each part of each task to `put`, with its recording, as a model by itself.
-    #[cfg(feature = "parquet")]
-    pub(super) fn each_part<E: From<SavedFileError>>(
+    pub fn each_part<E: From<SavedFileError>>(
         &self,
         ctx: &Ctx,
         mut put: impl FnMut(&StoredRecording, &StoredPart, Model) -> Result<(), E>,

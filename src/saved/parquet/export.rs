@@ -3,13 +3,14 @@
 //! In: a part of a database as a model. Out: its files. Numbers that other tables refer to are those of the part.
 
 use super::file::{self, ColumnData, ColumnKind, FileColumn, folder_value};
-use super::{ParquetFileError, SCHEMA_VERSION};
+use super::{ParquetFileError, SCHEMA_VERSION, paths};
 use crate::base::ctx::Ctx;
 use crate::base::file::{Existing, Output};
 use crate::base::names::NameId;
-use crate::model::context::{ContextId, FrameKind};
+use crate::model::context::ContextId;
 use crate::model::execution::ContextTime;
-use crate::model::metric::{ABSENT, Column, Metric, Unit};
+use crate::model::metric::{ABSENT, Column, Unit};
+use crate::model::table_columns::{context_keys, frame_name, metric_columns};
 use crate::model::{Model, TraceLevel};
 use crate::saved::executions::Database;
 use crate::saved::executions::recordings::{StoredPart, StoredRecording};
@@ -43,9 +44,10 @@ pub fn export(database: &Database, folder: &Path, ctx: &Ctx) -> Result<u64, Parq
             files += 2;
         }
         tables.contexts()?;
+        tables.paths()?;
         tables.threads()?;
         tables.recordings()?;
-        files += 3;
+        files += 4;
         ctx.progress.step(1);
         Ok::<(), ParquetFileError>(())
     })?;
@@ -175,16 +177,11 @@ impl<'a> PartTables<'a> {
             Self::numbers_of("trace_id", few, numbers, |i| e.trace.get(i).map(|trace| trace.raw().into())),
             Self::numbers_of("cpu", few, numbers, cpu),
             FileColumn { name: "unsure".to_owned(), kind: ColumnKind::Truth, values: Box::new(unsure) },
+            Self::texts_of("host_name", numbers, move |i| self.text(who(i)?.host)),
         ];
-        let mut known: BTreeSet<String> = columns.iter().map(|column| column.name.clone()).collect();
         let mut listed = Vec::new();
-        for Column { metric, values } in &e.columns {
-            let unit = metric.unit();
-            // What the columns above have.
-            if matches!(metric, Metric::Duration | Metric::Trace | Metric::Process | Metric::Thread) {
-                continue;
-            }
-            let name = column_name(metric, &mut known);
+        for (metric, name) in metric_columns(model) {
+            let (Some(Column { values, .. }), unit) = (e.column(&metric), metric.unit()) else { continue };
             listed.push(serde_json::json!({ "metric": metric.name(), "column": name, "unit": unit_name(unit) }));
             let value = move |i: usize| values.get(i).filter(|value| *value != ABSENT);
             columns.push(match unit {
@@ -248,10 +245,12 @@ impl<'a> PartTables<'a> {
                 values: Box::new(values) as Box<dyn Fn(usize) -> ColumnData + '_>,
             }
         };
+        let keys = context_keys(self.model);
         let parent = |i: usize| contexts.parent(at(i)).map(|parent| i64::from(parent.raw()));
         let columns = [
             Self::texts_of("part", &all, move |_| Some(part.clone())),
             Self::numbers_of("context", ColumnKind::Numbers, &all, |i| i64::try_from(i).ok()),
+            Self::texts_of("path_key", &all, move |i| Some(Self::constant(&keys.get(i)?.to_string()))),
             Self::numbers_of("parent", ColumnKind::Ids, &all, parent),
             Self::numbers_of("depth", ColumnKind::Ids, &all, |i| Some(contexts.depth(at(i)).into())),
             Self::texts_of("frame", &all, |i| Some(Self::constant(frame_name(frame(i).kind)))),
@@ -262,6 +261,13 @@ impl<'a> PartTables<'a> {
             truth("runtime", marked(names.runtime().collect())),
         ];
         self.write("contexts", "", &columns, groups(all.len()), None)
+    }
+
+    fn paths(&self) -> Result<(), ParquetFileError> {
+        let contexts = &self.model.contexts;
+        let groups = paths::groups(contexts).ok_or_else(|| ParquetFileError::Deep { part: self.part.task.clone() })?;
+        let part = Self::constant(&self.part.content.to_string());
+        self.write("paths", "", &paths::columns(part, contexts, &groups), groups.len(), None)
     }
 
     /// The threads of the part, and of thread frames how long each of them was the one.
@@ -331,37 +337,6 @@ fn unit_name(unit: Unit) -> &'static str {
     }
 }
 
-/// The column of a metric, whose name has its unit: `blocked_disk_ns`, `field_id`; another one where it is taken.
-fn column_name(metric: &Metric, known: &mut BTreeSet<String>) -> String {
-    let name: String =
-        metric.name().chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
-    let suffix = match metric.unit() {
-        Unit::Ns => "_ns",
-        Unit::Bytes if !name.starts_with("bytes_") => "_bytes",
-        _ => "",
-    };
-    let free = |name: &String| !known.contains(name);
-    let plain = format!("{name}{suffix}");
-    let numbered = (2..).map(|n| format!("{name}_{n}{suffix}"));
-    let other = [plain, format!("metric_{name}{suffix}")].into_iter().chain(numbered).find(free).unwrap_or_default();
-    known.insert(other.clone());
-    other
-}
-
-fn frame_name(kind: FrameKind) -> &'static str {
-    match kind {
-        FrameKind::Process => "process",
-        FrameKind::Function => "function",
-        FrameKind::Inlined => "inlined",
-        FrameKind::File => "file",
-        FrameKind::KernelFunction => "kernel function",
-        FrameKind::Call => "call",
-        FrameKind::Wait(_) => "wait",
-        FrameKind::Thread(_) => "thread",
-        FrameKind::NoStack => "no stack",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -370,15 +345,5 @@ mod tests {
     fn date_counts_leap_years() {
         let known = [(0, "1970-01-01"), (-1, "1969-12-31"), (19_782, "2024-02-29"), (19_783, "2024-03-01")];
         known.into_iter().for_each(|(day, text)| assert_eq!(date(day), text));
-    }
-
-    #[test]
-    fn column_names_have_units_and_are_different() {
-        let mut known = BTreeSet::from(["start_ns".to_owned()]);
-        let mut name = |metric: &str| column_name(&Metric::named(metric).unwrap(), &mut known);
-        assert_eq!(name("blocked.disk"), "blocked_disk_ns");
-        assert_eq!((name("start"), name("bytes_read")), ("metric_start_ns".to_owned(), "bytes_read".to_owned()));
-        assert_eq!((name("field.a-b"), name("field.a.b")), ("field_a_b".to_owned(), "metric_field_a_b".to_owned()));
-        assert_eq!(name("field.A_b"), "field_a_b_2");
     }
 }

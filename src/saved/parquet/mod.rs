@@ -7,11 +7,12 @@
 
 mod export;
 mod file;
+mod paths;
 
 pub use export::export;
 
 /// The version of the tables: a change of a column, or of its meaning, changes it.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Why tables cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,11 @@ pub enum ParquetFileError {
         path: std::path::PathBuf,
         error: parquet::errors::ParquetError,
     },
+    /// A tree that only a hostile file has.
+    #[error(
+        "the calling contexts of `{part}` are so deep that their paths have more than 268,435,456 rows: not written"
+    )]
+    Deep { part: String },
     /// A folder or file cannot be made.
     #[error("{}: {error}", path.display())]
     Io {
