@@ -5,6 +5,7 @@
 
 use super::Model;
 use super::metric::{Metric, Unit};
+use super::wait_kind::WaitKind;
 use crate::base::digest::{Digest, Digester};
 use crate::model::context::{Frame, FrameKind};
 use std::collections::BTreeSet;
@@ -30,14 +31,26 @@ const FIXED: [&str; 17] = [
     "host",
 ];
 
-/// The metrics that have columns of their own, in the order of the model, each with the column.
+/// The fixed column that has a metric.
+pub fn column_of(metric: &Metric) -> Option<&'static str> {
+    Some(match metric {
+        Metric::Duration => "duration_ns",
+        // Since the epoch of the clock, from which that since the first event of the recording follows.
+        Metric::Start => "start_ns",
+        Metric::Trace => "label",
+        Metric::Process => "process",
+        Metric::Thread => "thread",
+        _ => return None,
+    })
+}
+
+/// The metrics in the order of the model, each with its column.
 pub fn metric_columns(model: &Model) -> Vec<(Metric, String)> {
     let mut known: BTreeSet<String> = FIXED.iter().map(|name| (*name).to_owned()).collect();
-    // What fixed columns have.
-    let has_column =
-        |metric: &&Metric| !matches!(metric, Metric::Duration | Metric::Trace | Metric::Process | Metric::Thread);
-    let metrics = model.executions.columns.iter().map(|column| &column.metric).filter(has_column);
-    metrics.map(|metric| (metric.clone(), column_name(metric, &mut known))).collect()
+    let column = |metric: &Metric| column_of(metric).map_or_else(|| column_name(metric, &mut known), str::to_owned);
+    let metrics: Vec<&Metric> = model.executions.columns.iter().map(|column| &column.metric).collect();
+    let columns: Vec<String> = metrics.iter().copied().map(column).collect();
+    metrics.into_iter().cloned().zip(columns).collect()
 }
 
 /// The column of a metric, whose name has its unit: `blocked_disk_ns`, `field_id`; another one where it is taken.
@@ -72,6 +85,31 @@ pub fn frame_name(kind: FrameKind) -> &'static str {
     }
 }
 
+/// How a thread waits in a frame of kind `wait` or `thread`.
+pub fn wait_of(kind: FrameKind) -> Option<WaitKind> {
+    match kind {
+        FrameKind::Wait(wait) | FrameKind::Thread(wait) => Some(wait),
+        _ => None,
+    }
+}
+
+/// The kind of a frame from its words, and how a thread waits there.
+pub fn frame_kind(name: &str, wait: Option<WaitKind>) -> Option<FrameKind> {
+    Some(match (name, wait) {
+        ("wait", Some(wait)) => FrameKind::Wait(wait),
+        ("thread", Some(wait)) => FrameKind::Thread(wait),
+        (_, Some(_)) => return None,
+        ("process", None) => FrameKind::Process,
+        ("function", None) => FrameKind::Function,
+        ("inlined", None) => FrameKind::Inlined,
+        ("file", None) => FrameKind::File,
+        ("kernel function", None) => FrameKind::KernelFunction,
+        ("call", None) => FrameKind::Call,
+        ("no stack", None) => FrameKind::NoStack,
+        _ => return None,
+    })
+}
+
 /// By context the digest of its frames from the root: what is equal in two databases has one key.
 pub fn context_keys(model: &Model) -> Vec<Digest> {
     let mut keys: Vec<Digest> = Vec::with_capacity(model.contexts.len());
@@ -81,7 +119,7 @@ pub fn context_keys(model: &Model) -> Vec<Digest> {
             digester.add_whole(above.to_string().as_bytes());
         }
         digester.add_whole(frame_name(kind).as_bytes());
-        if let FrameKind::Wait(wait) | FrameKind::Thread(wait) = kind {
+        if let Some(wait) = wait_of(kind) {
             digester.add_whole(wait.name().as_bytes());
         }
         digester.add_whole(model.names.get(name).as_bytes());

@@ -32,6 +32,7 @@ mod trials;
 pub use crate::saved::states::LeafChecks;
 pub use account::LabelledAccount;
 pub use database::{Databases, UnreadDatabases};
+pub use export::import;
 pub use history::RecordedHistory;
 pub use keep::NewHistoryFile;
 pub use partials::{PartialFiles, PartialRequest};
@@ -95,6 +96,11 @@ impl Session {
     /// Open what a command line names, for commands that read no events. Cost: metadata and packet indexes.
     pub fn outline(arguments: &[Argument], options: &OpenOptions, ctx: &Ctx) -> anyhow::Result<Session> {
         Session::by(input::outline, arguments, options, ctx)
+    }
+
+    /// Without any input.
+    pub fn none() -> Session {
+        Session::Databases(Databases::default())
     }
 
     fn by(

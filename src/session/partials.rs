@@ -102,7 +102,7 @@ impl Databases {
         let (mut found, mut without) = (Vec::new(), BTreeMap::<String, u64>::new());
         for (_, database) in &self.opened {
             let task_is_wanted = |task: &String| tasks.is_empty() || tasks.contains(task);
-            database.each_part(ctx, |_, part, model| {
+            database.each_part(ctx, |(_, part), model, _| {
                 if !task_is_wanted(&part.task) {
                     return Ok(());
                 }
@@ -205,6 +205,15 @@ impl PartialFiles {
         let sums = PartialSums::of_files(&self.files, ctx)?;
         sums.save(output, ctx)?;
         Ok(repeated(&sums))
+    }
+
+    /// Write the tables of their sums below a folder.
+    pub fn export(&self, folder: &Path, ctx: &Ctx) -> anyhow::Result<()> {
+        #[cfg(feature = "parquet")]
+        crate::saved::parquet::export_partials(&PartialSums::of_files(&self.files, ctx)?, folder, ctx)?;
+        #[cfg(not(feature = "parquet"))]
+        let _ = (folder, ctx);
+        Ok(())
     }
 
     /// The comparison of the groups of a task, the first one where none is named. The model has the names and contexts

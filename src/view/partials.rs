@@ -13,6 +13,27 @@ use std::fmt::Write;
 /// Contexts listed, and hosts.
 const LISTED: usize = 20;
 
+/// Columns before a context.
+const MARGIN: usize = 35;
+
+/// As many of the innermost frames, which come first, as have room, and at least one.
+fn innermost(frames: impl Iterator<Item = String>, width: usize) -> String {
+    let mut path = String::new();
+    for frame in frames {
+        if path.is_empty() {
+            path = frame;
+        } else if path.chars().count() + frame.chars().count() + 1 + LEFT_OUT.len() <= width {
+            path = format!("{frame};{path}");
+        } else {
+            return format!("{LEFT_OUT}{path}");
+        }
+    }
+    path
+}
+
+/// In the place of the outer frames.
+const LEFT_OUT: &str = "...;";
+
 /// The groups of a fleet, as users type them: slow, fast.
 pub type FleetFilters<'a> = [&'a [String]; 2];
 
@@ -31,7 +52,8 @@ pub fn diff(model: &Model, filters: FleetFilters<'_>, c: &PartialComparison, pag
         page.wrap(&mut out, 0, &format!("During {unsure} events were lost, or a wait has no cause"));
     }
     let extra = figure::time(c.extra_ns as f64);
-    page.wrap(&mut out, 0, &format!("\nThe slow group takes {extra} more on average:"));
+    out.push('\n');
+    page.wrap(&mut out, 0, &format!("The slow group takes {extra} more on average:"));
     for cause in &c.causes {
         page.wrap(&mut out, 2, &of_cause(cause));
     }
@@ -40,10 +62,11 @@ pub fn diff(model: &Model, filters: FleetFilters<'_>, c: &PartialComparison, pag
     nodes.sort_by(|a, b| b.self_delta_ns.abs().total_cmp(&a.self_delta_ns.abs()));
     for node in nodes.into_iter().take(LISTED).filter(|node| node.self_delta_ns != 0.0) {
         let path = model.contexts.path(node.context);
-        let frames: Vec<String> = path.into_iter().map(|context| frame_text(model, context)).collect();
+        let frames = path.into_iter().rev().map(|context| clean::line(&frame_text(model, context)));
+        let path = innermost(frames, page.width().saturating_sub(MARGIN));
         let (slow, fast) = (figure::time(node.slow_mean_ns), figure::time(node.fast_mean_ns));
         let delta = figure::extra(node.delta_ns);
-        let _ = writeln!(out, "{slow:>10} {fast:>10} {delta:>10}   {}", clean::line(&frames.join(";")));
+        let _ = writeln!(out, "{slow:>10} {fast:>10} {delta:>10}   {path}");
     }
     if c.tree.nodes.len() > LISTED {
         let rest = figure::count((c.tree.nodes.len() - LISTED) as u64);

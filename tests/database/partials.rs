@@ -258,7 +258,6 @@ fn partial_results_are_refused_where_executions_are_needed() {
     refuses(&["diff", &sums, "--slow", "duration>1ms"], 2, &["have their groups"]);
     refuses(&["diff", &sums, &file], 1, &["not a database"]);
     refuses(&["diff", &sums, LOCK], 1, &["no partial results", "whyslow build --partial"]);
-    refuses(&["export", &sums, "-o", &path("tables")], 1, &["not a database"]);
     // A host whose executions pass no filter is there.
     answer(&[&build[..], &["--slow", "duration>=900s"]].concat());
     refuses(&["diff", &sums], 1, &["a group is empty", "duration>=900s"]);

@@ -4,7 +4,7 @@
 
 use crate::support::{ask, random_model};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use whyslow::parts::base::ctx::Ctx;
@@ -91,18 +91,9 @@ fn check(database: &Path, task: &str, groups: &[&str], engine: &str, folder: &Pa
     let database = Database::open(database).unwrap();
     let place = database.contents.tasks().iter().position(|known| known == task).unwrap();
     let model = database.model(place, &Ctx::new(1)).unwrap();
-    let filters = |group: &str| -> Vec<_> {
-        diff[group]["filters"].as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
-    };
     check_groups(&diff, &rows[0], &what);
     check_histogram(&diff, &rows[1], &what);
-    let own = |group: &str, position: usize| match groups.get(position) {
-        // What is printed is clean; what was asked for is not.
-        Some(asked) => vec![(*asked).to_owned()],
-        None => filters(group),
-    };
-    let parsed = |texts: Vec<String>| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>();
-    let (slow, fast) = (parsed(own("slow", 1)), parsed(own("fast", 3)));
+    let (slow, fast) = filters(&model, groups);
     let both = [members(&model, &slow, &fast).unwrap(), members(&model, &fast, &slow).unwrap()];
     check_tree(&model, (&both, slow, fast), &rows[2], &what);
     check_causes(&diff, &rows[3], [both[0].len(), both[1].len()], &what);
@@ -111,6 +102,17 @@ fn check(database: &Path, task: &str, groups: &[&str], engine: &str, folder: &Pa
     assert_eq!(all, model.executions.len() as i128, "{what}");
     assert_eq!(sum, model.executions.duration.iter().map(i128::from).sum::<i128>(), "{what}");
     assert_eq!(rows[4].iter().map(|row| exact(&row["slow"])).sum::<i128>(), both[0].len() as i128, "{what}");
+}
+
+/// The filters of both groups: those that were asked for, or the proposed ones. (What `diff` prints is clean.)
+fn filters(model: &Model, asked: &[&str]) -> (Filters, Filters) {
+    if let [_, slow, _, fast] = asked {
+        return (vec![slow.parse().unwrap()], vec![fast.parse().unwrap()]);
+    }
+    let labels: BTreeSet<&str> = model.traces.iter().map(|trace| trace.label.as_str()).collect();
+    let request = ComparisonRequest { by_trace: labels.len() == 2, ..ComparisonRequest::default() };
+    let proposed = compare(model, &request, &Ctx::new(1)).unwrap();
+    (proposed.slow.filters, proposed.fast.filters)
 }
 
 fn check_groups(diff: &Value, rows: &[Value], what: &str) {
@@ -192,7 +194,9 @@ fn generated(seed: u64, folder: &Path) -> PathBuf {
         model.traces[0].label = label.to_owned();
         let hostile = i64::from(model.names.intern(HOSTILE).raw());
         // As in a recording, where numbers of threads are names.
-        (100..116).for_each(|tid| drop(model.names.intern(&tid.to_string())));
+        for tid in 100..116 {
+            model.names.intern(&tid.to_string());
+        }
         let put = i64::from(model.names.find("put").unwrap().raw());
         for column in model.executions.columns.iter_mut().filter(|column| column.metric == Metric::Type) {
             column.values =
