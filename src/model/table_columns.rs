@@ -94,6 +94,7 @@ pub fn wait_of(kind: FrameKind) -> Option<WaitKind> {
 }
 
 /// The kind of a frame from its words, and how a thread waits there.
+#[cfg(feature = "parquet")]
 pub fn frame_kind(name: &str, wait: Option<WaitKind>) -> Option<FrameKind> {
     Some(match (name, wait) {
         ("wait", Some(wait)) => FrameKind::Wait(wait),

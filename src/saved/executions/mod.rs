@@ -88,7 +88,8 @@ struct PackedPart {
     content: Digest,
 }
 
-/// The tables of a part of a database, without the names of labels.
+/// The tables of a part of a database, without the names of labels; exports read them.
+#[cfg_attr(not(feature = "parquet"), allow(dead_code))]
 pub struct OwnTables {
     pub names: Names,
     /// Packed.
