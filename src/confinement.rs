@@ -22,6 +22,8 @@ pub struct Files<'a> {
     pub symbols: Option<&'a SymbolOptions>,
     /// New names of functions.
     pub functions: Option<&'a Path>,
+    /// Partial results by whose groups others are built.
+    pub groups: Option<&'a Path>,
     /// A file to write.
     pub output: Option<&'a Path>,
     /// A folder of tables to write.
@@ -54,7 +56,7 @@ pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Ru
     rules.read.extend(traces.iter().map(|a| a.path.with_file_name(ENVIRONMENT_FILE)));
     rules.read.extend(perf_map::beside(traces.iter().map(|a| a.path.as_path())));
     rules.read.extend(input.tasks.iter().chain(&input.handlers).cloned());
-    rules.read.extend(files.functions.map(Path::to_owned));
+    rules.read.extend(files.functions.into_iter().chain(files.groups).map(Path::to_owned));
     let strategy = etcetera::choose_base_strategy().ok();
     if let Some(folders) = &strategy {
         rules.read.push(folders.config_dir().join("whyslow"));

@@ -71,6 +71,9 @@ pub mod base {
     pub mod cursor {
         pub use crate::base::cursor::ByteOrder;
     }
+    pub mod digest {
+        pub use crate::base::digest::Digester;
+    }
     pub mod figure {
         pub use crate::base::figure::{count, deviations, extra, plural, share, stamp, time};
     }
@@ -294,6 +297,12 @@ pub mod model {
     pub mod metric {
         pub use crate::model::metric::{ABSENT, Column, Metric};
     }
+    pub mod table_columns {
+        pub use crate::model::table_columns::context_keys;
+    }
+    pub mod partials {
+        pub use crate::model::partials::{ContextTotals, HostTotals, totals};
+    }
     pub mod overview {
         pub use crate::model::overview::{OverviewCell, RecordingOverview, RequestRecord};
     }
@@ -375,6 +384,9 @@ pub mod saved {
         pub use crate::saved::executions::merge::merge;
         pub use crate::saved::executions::recordings::{ChosenParts, chosen_parts};
         pub use crate::saved::executions::{Database, Writer};
+    }
+    pub mod partials {
+        pub use crate::saved::partials::{FoundTotals, GroupTexts, PartialSums, PartialsFile, SumsError};
     }
     pub mod states {
         pub use crate::saved::states::{LeafChecks, StatesOf, read, write};

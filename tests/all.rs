@@ -27,6 +27,8 @@ mod exhaustion;
 #[cfg(feature = "parquet")]
 mod export;
 mod files;
+#[cfg(feature = "parquet")]
+mod fleet;
 mod functions;
 mod generated_profiles;
 mod growth;

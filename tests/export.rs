@@ -1,16 +1,19 @@
 //! Exported tables have what the database has: every execution, metric, field, time, context and thread.
 
-use crate::support::ask;
+use crate::support::{ask, random_model};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use whyslow::parts::base::ctx::Ctx;
+use whyslow::parts::base::file::Output;
+use whyslow::parts::base::notice::Notices;
 use whyslow::parts::model::Model;
 use whyslow::parts::model::context::ContextId;
+use whyslow::parts::model::facts::Facts;
 use whyslow::parts::model::metric::ABSENT;
-use whyslow::parts::saved::executions::Database;
+use whyslow::parts::saved::executions::{Database, Writer};
 
 const LOCK: &str = "fixtures/traces/lock-contention";
 
@@ -36,7 +39,7 @@ fn table(folder: &Path, name: &str) -> Vec<Row> {
         let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
         let about = reader.metadata().file_metadata().key_value_metadata().unwrap();
         let value = |key: &str| about.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.clone());
-        assert_eq!((value("whyslow.schema").as_deref(), value("whyslow.table").as_deref()), (Some("1"), Some(name)));
+        assert_eq!((value("whyslow.schema").as_deref(), value("whyslow.table").as_deref()), (Some("2"), Some(name)));
         for row in reader.get_row_iter(None).unwrap() {
             all.push(row.unwrap().into_columns().into_iter().collect());
         }
@@ -87,7 +90,7 @@ fn check_execution(model: &Model, i: usize, row: &Row) {
     let names = [who.process, who.thread].map(|name| model.names.get(name));
     assert_eq!(["process", "thread"].map(|column| text(row, column)), names);
     assert_eq!(row["unsure"], Field::Bool(e.unsure.at(i)));
-    for column in &e.columns {
+    for column in e.columns.iter().filter(|column| column.metric.name() != "start") {
         let name = column.metric.name().replace('.', "_");
         let columns = [format!("metric_{name}_ns"), format!("metric_{name}"), format!("{name}_ns"), name.clone()];
         let Some(cell) = columns.iter().find_map(|column| row.get(column)) else {
@@ -166,4 +169,168 @@ fn export_refuses_what_is_no_database() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let tables = folder.path().join("tables");
     ask::refuses(&["export", LOCK, "-o", tables.to_str().unwrap()], 1, &["not a database", "whyslow build"]);
+}
+
+/// The database that import writes.
+fn imported(tables: &Path, folder: &Path) -> Vec<u8> {
+    let path = folder.join("imported.why");
+    run(&["import", tables.to_str().unwrap(), "-o", path.to_str().unwrap()]);
+    std::fs::read(path).unwrap()
+}
+
+/// Export and import give the same bytes: of a recording what `build` wrote, of several what `merge` wrote.
+#[test]
+fn import_gives_back_the_database() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let traces = ["traces/lock-contention", "traces/cpu-contention", "archives/late_sender/trace/traces.otf2"];
+    let mut files = Vec::new();
+    for trace in traces {
+        let (trace, at) = (format!("fixtures/{trace}"), files.len());
+        if !Path::new(env!("CARGO_MANIFEST_DIR")).join(&trace).exists() {
+            continue;
+        }
+        let file = path(&format!("{at}.why"));
+        run(&["build", &trace, "-o", &file]);
+        let tables = folder.path().join(format!("tables-{at}"));
+        run(&["export", &file, "-o", tables.to_str().unwrap()]);
+        assert!(imported(&tables, folder.path()) == std::fs::read(&file).unwrap(), "{trace}");
+        files.push(file);
+    }
+    assert!(files.len() >= 2);
+    let all = path("all.why");
+    run(&["merge", &format!("new={}", files[0]), &files[1], "-o", &all]);
+    run(&["export", &all, "-o", &path("tables")]);
+    assert!(imported(Path::new(&path("tables")), folder.path()) == std::fs::read(&all).unwrap());
+}
+
+/// A model whose names are hard to write, with values at the ends of their types.
+fn random_database(seed: u64, path: &Path) {
+    let executions = if seed == 3 { 0 } else { 50 };
+    let mut model = random_model::model(executions, seed);
+    let hostile = model.names.intern("a;b\n\u{1b}é");
+    model.names.mark_unproven(hostile);
+    model.who[0].thread = hostile;
+    model.traces[0].label = "a;b\n\u{1b}é".to_owned();
+    let e = &mut model.executions;
+    for (column, value) in e.columns.iter_mut().rev().zip([i64::MAX, i64::MIN + 1]) {
+        let last = column.values.len().saturating_sub(1);
+        let changed: Vec<i64> =
+            column.values.iter().enumerate().map(|(i, old)| if i == last { value } else { old }).collect();
+        column.values = changed.into();
+    }
+    let mut writer = Writer::new(Facts::default(), Notices::default()).labelled(seed.is_multiple_of(2));
+    writer.add(model, &Ctx::new(1)).unwrap();
+    writer.save(Output::open(path).unwrap()).unwrap();
+}
+
+#[test]
+fn import_gives_back_random_models() {
+    for seed in 0..8 {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let (file, tables) = (folder.path().join("a.why"), folder.path().join("tables"));
+        random_database(seed, &file);
+        run(&["export", file.to_str().unwrap(), "-o", tables.to_str().unwrap()]);
+        assert!(imported(&tables, folder.path()) == std::fs::read(&file).unwrap(), "seed {seed}");
+    }
+}
+
+/// Files that are missing, cut off, of another part or of another program: a line each, and no database.
+#[test]
+fn import_refuses_what_is_not_whole() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (file, tables) = (folder.path().join("a.why"), folder.path().join("tables"));
+    random_database(1, &file);
+    run(&["export", file.to_str().unwrap(), "-o", tables.to_str().unwrap()]);
+    let output = folder.path().join("out.why");
+    let refused = |why: &str| {
+        ask::refuses(&["import", tables.to_str().unwrap(), "-o", output.to_str().unwrap()], 1, &[why]);
+        assert!(!output.exists());
+    };
+    let of_table = |table: &str| files(&tables.join(table)).pop().unwrap();
+    for table in ["executions", "spent", "contexts", "threads", "recordings"] {
+        let path = of_table(table);
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        refused("part ");
+        std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+        refused(path.to_str().unwrap());
+        std::fs::copy(of_table("paths"), &path).unwrap();
+        refused("no table `");
+        std::fs::write(&path, &whole).unwrap();
+    }
+    // Twice, under another host.
+    let path = of_table("executions");
+    let copy = tables.join("executions/day=2001-01-01/host=b").join(path.file_name().unwrap());
+    std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    std::fs::copy(&path, &copy).unwrap();
+    refused("100 of its 50 executions are there");
+    std::fs::remove_file(&copy).unwrap();
+    run(&["import", tables.to_str().unwrap(), "-o", output.to_str().unwrap()]);
+    let nothing = folder.path().join("nothing");
+    ask::refuses(&["import", nothing.to_str().unwrap(), "-o", output.to_str().unwrap()], 1, &["no tables"]);
+}
+
+#[test]
+#[ignore = "slow: a database of a million executions; for a release binary"]
+fn export_of_a_million_executions_is_within_its_limits() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("million");
+    std::fs::create_dir_all(&folder).unwrap();
+    let (file, tables) = (folder.join("million.why"), folder.join("tables"));
+    if !file.exists() {
+        let mut writer = Writer::new(Facts::default(), Notices::default());
+        writer.add(random_model::model(1_000_000, 1), &Ctx::new(2)).unwrap();
+        writer.save(Output::open(&file).unwrap()).unwrap();
+    }
+    let start = std::time::Instant::now();
+    run(&["export", file.to_str().unwrap(), "-o", tables.to_str().unwrap()]);
+    let took = start.elapsed();
+    let bytes = |path: &Path| std::fs::metadata(path).unwrap().len();
+    let of_tables: u64 = files(&tables).iter().map(|path| bytes(path)).sum();
+    println!("{took:?}, {of_tables} bytes of tables, {} of the database", bytes(&file));
+    assert!(took.as_secs() < 3 && 2 * of_tables <= 3 * bytes(&file));
+}
+
+/// The tables of partial results have the sums that `diff` of them shows.
+#[test]
+fn export_of_partial_results_has_their_sums() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (file, sums) = (path("a.why"), path("a.partial"));
+    run(&["build", LOCK, "-o", &file]);
+    let task = ["--task", "app:request"];
+    run(&[&["build", "--partial", "--slow", "duration>=20ms", &file, "-o", &sums][..], &task].concat());
+    run(&["export", &sums, "-o", &path("tables")]);
+    let answer = ask::json(&["diff", "--json", &sums]);
+    let rows = table(Path::new(&path("tables")), "partials");
+    for (side, mean) in [("slow", "slow_mean_ns"), ("fast", "fast_mean_ns")] {
+        let of_side: Vec<&Row> = rows.iter().filter(|row| text(row, "side") == side).collect();
+        let count = answer[side]["count"].as_f64().unwrap();
+        assert!(of_side.iter().all(|row| number(row, "executions") as f64 == count));
+        let decimal = |row: &Row| match &row["sum_ns"] {
+            Field::Decimal(value) => {
+                let bytes: [u8; 16] = value.data().try_into().unwrap();
+                i128::from_be_bytes(bytes) as f64
+            }
+            other => panic!("{other:?}"),
+        };
+        let mut means: Vec<f64> = of_side.iter().map(|row| decimal(row) / count).collect();
+        let nodes = answer["tree"].as_array().unwrap();
+        let mut expected: Vec<f64> =
+            nodes.iter().map(|node| node[mean].as_f64().unwrap()).filter(|mean| *mean > 0.0).collect();
+        means.sort_by(f64::total_cmp);
+        expected.sort_by(f64::total_cmp);
+        assert_eq!(means.len(), expected.len());
+        let is_near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-9 * b;
+        assert!(means.iter().zip(&expected).all(is_near), "{means:?} {expected:?}");
+    }
+    let lengths = table(Path::new(&path("tables")), "lengths");
+    let of = |side: &str| -> i64 {
+        lengths.iter().filter(|row| text(row, "side") == side).map(|row| number(row, "executions")).sum()
+    };
+    let counts = ["slow", "fast"].map(|side| answer[side]["count"].as_i64().unwrap());
+    assert_eq!([of("slow"), of("fast")], counts);
+    assert_eq!(of("all"), answer["executions"].as_i64().unwrap());
+    let in_path = files(Path::new(&path("tables"))).iter().any(|path| path.to_string_lossy().contains("host=tracebox"));
+    assert!(in_path);
 }

@@ -85,13 +85,30 @@ fn documents(recording: &Path) -> Vec<Value> {
     words.flat_map(|words| printed(&words, recording)).collect()
 }
 
+/// The document of partial results.
+fn of_partial_results() -> (PathBuf, Value) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (database, sums) = (path("a.why"), path("a.partial"));
+    let recording = repository().join("fixtures/traces/lock-contention");
+    for words in [
+        &["build", recording.to_str().unwrap(), "-o", &database][..],
+        &["build", "--partial", "--slow", "duration>=20ms", &database, "-o", &sums],
+    ] {
+        assert!(run(&mut whyslow(words)).status.success(), "{words:?}");
+    }
+    let mut printed = printed(&["diff"], Path::new(&sums));
+    (recording, printed.pop().unwrap())
+}
+
 #[test]
 fn documents_obey_their_schemas() {
     let schemas = schemas();
-    let documents: Vec<(PathBuf, Value)> = recordings()
+    let mut documents: Vec<(PathBuf, Value)> = recordings()
         .into_par_iter()
         .flat_map_iter(|path| documents(&path).into_iter().map(move |document| (path.clone(), document)))
         .collect();
+    documents.push(of_partial_results());
     let mut report = Report::default();
     for name in schemas.documents() {
         let of_name = |(_, document): &&(PathBuf, Value)| schemas.file_of(document) == Some(name);

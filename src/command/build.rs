@@ -2,10 +2,13 @@
 
 use super::console::Console;
 use super::{Outcome, Question, places};
+use crate::base::clean;
+use crate::compare::filter::Filters;
 use crate::confinement::Files;
 use crate::options::{InputOptions, SymbolOptions};
-use crate::session::{NewHistoryFile, Session, UsageError};
+use crate::session::{NewHistoryFile, PartialRequest, Session, UsageError};
 use crate::symbols::files::SymbolPaths;
+use crate::view::stderr::say;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -25,6 +28,20 @@ pub struct BuildOptions {
     /// without the trace and without symbols
     #[arg(long)]
     history: bool,
+    /// Of databases: write partial results, what their executions add up to by host, task, context and group, in place
+    /// of executions; `merge` adds up those of many hosts, and `diff` compares them
+    #[arg(long, conflicts_with = "history")]
+    partial: bool,
+    /// Partial results of this slow group: filters that decide by the execution alone (`duration>=48ms`)
+    #[arg(long, value_name = "FILTER", requires = "partial")]
+    slow: Vec<Filters>,
+    /// Partial results of this fast group
+    #[arg(long, value_name = "FILTER", requires = "partial")]
+    fast: Vec<Filters>,
+    /// Partial results by the groups of this file: its own, or the slowest twentieth and the faster half of the lengths
+    /// that it has
+    #[arg(long, value_name = "FILE", requires = "partial", conflicts_with_all = ["slow", "fast"])]
+    groups: Option<PathBuf>,
     #[command(flatten)]
     input: InputOptions,
 }
@@ -35,7 +52,8 @@ impl Question for BuildOptions {
     }
 
     fn files(&self) -> Files<'_> {
-        Files { symbols: Some(&self.symbols), output: Some(&self.output), ..Files::default() }
+        let groups = self.groups.as_deref();
+        Files { symbols: Some(&self.symbols), output: Some(&self.output), groups, ..Files::default() }
     }
 
     fn shows_notices(&self) -> bool {
@@ -53,6 +71,9 @@ impl Question for BuildOptions {
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let tasks: Vec<&str> = self.task.iter().map(String::as_str).collect();
         let places = places(&self.input.traces, &self.symbols);
+        if self.partial {
+            return self.partial(&session, tasks, console);
+        }
         if self.history {
             return self.history(session, &tasks, &places, console);
         }
@@ -60,6 +81,7 @@ impl Question for BuildOptions {
             Session::Traces(mut traces) => traces.build(&tasks, &places, work),
             Session::Run(run) => run.build(&tasks, work),
             Session::Databases(databases) => databases.refuse("build"),
+            Session::Partials(partials) => partials.refuse("build"),
         })?;
         console.stage("analyse");
         let notices = writer.notices().clone();
@@ -81,9 +103,31 @@ impl BuildOptions {
             Session::Traces(mut traces) => traces.keep(tasks, places, work),
             Session::Run(run) => run.keep(tasks, work),
             Session::Databases(databases) => databases.refuse("build --history"),
+            Session::Partials(partials) => partials.refuse("build --history"),
         })?;
         console.stage("analyse");
         writer.save(console.output()?)?;
         Ok(notices.into())
+    }
+
+    /// Write partial results.
+    fn partial(&self, session: &Session, tasks: Vec<&str>, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+        let Session::Databases(databases) = session else {
+            let title = session.title();
+            anyhow::bail!("{title}: not a database: build one with `whyslow build`, and the partial results from it");
+        };
+        let all = |groups: &[Filters]| groups.iter().flat_map(|filters| filters.0.clone()).collect();
+        let request =
+            PartialRequest { tasks, slow: all(&self.slow), fast: all(&self.fast), by: self.groups.as_deref() };
+        let lines = console.with_progress(|ctx| {
+            let (sums, lines) = databases.partials(&request, ctx)?;
+            sums.save(console.output()?, ctx)?;
+            Ok(lines)
+        })?;
+        console.stage("analyse");
+        for line in &lines {
+            say(&format!("note: {}", clean::line(line)));
+        }
+        Ok(databases.notices().into())
     }
 }

@@ -1,7 +1,7 @@
 //! `whyslow diff`: groups, histograms, differential tree and causes; or two executions moment by moment.
 
 use super::console::{Console, page};
-use super::{Outcome, Question, compared};
+use super::{Outcome, Question, compared, partial};
 use crate::base::spelling::suggest;
 use crate::compare::Comparison;
 use crate::compare::arranged::{Arrangement, KernelFrames, Transform, TransformKind, arrange, invert};
@@ -77,6 +77,9 @@ impl Question for DiffOptions {
     }
 
     fn run(&self, mut session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+        if let Session::Partials(partials) = &session {
+            return partial::diff(partials, &self.groups, (self.json, self.max_nodes), console);
+        }
         let pair = self.executions.map(|pair| self.paired(pair, &mut session, console)).transpose()?;
         let timelines = pair.as_ref().map_or(&[][..], |both| both);
         let (model, comparison) = compared(&self.input, &self.groups, timelines, &mut session, console)?;

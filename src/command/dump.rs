@@ -44,6 +44,7 @@ impl Question for DumpOptions {
                 written.map_err(reason).context(STDOUT)?
             }
             Session::Databases(databases) => return databases.refuse("dump"),
+            Session::Partials(partials) => return partials.refuse("dump"),
         };
         Ok(notices.into())
     }

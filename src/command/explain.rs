@@ -67,6 +67,9 @@ impl Question for ExplainOptions {
     }
 
     fn run(&self, mut session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+        if let Session::Partials(partials) = &session {
+            return partials.refuse("explain");
+        }
         let (model, comparison) = compared(&self.input, &self.groups, &[], &mut session, console)?;
         if let Some(condition) = self.fail_if.filter(|one| model.profile.is_some() && one.is_percentile()) {
             let remedy = "write extra>2ms or mean>+5%, which compare what runs take in all";

@@ -47,6 +47,7 @@ impl Question for InfoOptions {
             Session::Traces(traces) => self.of_traces(traces, console),
             Session::Run(run) => self.of_run(&run, console),
             Session::Databases(databases) => self.of_databases(&databases, console),
+            Session::Partials(partials) => partials.refuse("info"),
         }
         .map(Into::into)
     }

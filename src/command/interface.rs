@@ -85,10 +85,13 @@ impl Question for InterfaceOptions {
         if !has_terminal() {
             anyhow::bail!("the interface needs a terminal: use `whyslow explain` or `whyslow diff` instead");
         }
+        if let Session::Partials(partials) = &session {
+            return partials.refuse("explain");
+        }
         let title = session.title();
         let request = super::request(&self.groups, &self.input, &session);
         let first = match session {
-            Session::Traces(_) | Session::Databases(_) => FirstQuestion::Executions,
+            Session::Traces(_) | Session::Databases(_) | Session::Partials(_) => FirstQuestion::Executions,
             Session::Run(_) => FirstQuestion::Patterns,
         };
         let has_events = !matches!(session, Session::Databases(_));
@@ -211,6 +214,7 @@ impl Analyst {
             Session::Traces(traces) => traces.build(&tasks, &self.places, ctx)?,
             Session::Run(run) => run.build(&[], ctx)?,
             Session::Databases(databases) => return databases.refuse("build"),
+            Session::Partials(partials) => return partials.refuse("build"),
         };
         Ok(writer.bytes()?)
     }
@@ -309,7 +313,7 @@ impl Backend for Analyst {
                 Ok(tasks.iter().filter_map(|task| TaskSummary::new(&task.name, &task.sorted)).collect())
             }
             // An archive has one kind of iterations.
-            Session::Run(_) => Ok(Vec::new()),
+            Session::Run(_) | Session::Partials(_) => Ok(Vec::new()),
         }
     }
 

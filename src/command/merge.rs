@@ -1,8 +1,9 @@
-//! `whyslow merge`: one database of the recordings of several.
+//! `whyslow merge`: one database of the recordings of several, or one file of several partial results.
 
 use super::console::Console;
 use super::{Outcome, Question};
 use crate::base::clean;
+use crate::base::notice::Notices;
 use crate::confinement::Files;
 use crate::options::InputOptions;
 use crate::session::Session;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub struct MergeOptions {
-    /// The file to write; an existing database is replaced
+    /// The file to write; an existing one of the same kind is replaced
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
@@ -34,6 +35,13 @@ impl Question for MergeOptions {
 
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let title = session.title();
+        if let Session::Partials(partials) = &session {
+            for line in console.with_progress(|ctx| partials.merge(console.output()?, ctx))? {
+                say(&format!("note: {}", clean::line(&line)));
+            }
+            console.stage("merge");
+            return Ok(Notices::default().into());
+        }
         let Session::Databases(databases) = session else {
             anyhow::bail!("{title}: not a database: build one of each recording with `whyslow build`, and merge them");
         };

@@ -13,14 +13,17 @@ mod dump;
 mod executions;
 mod explain;
 mod export;
+mod import;
 mod info;
 pub mod interface;
 mod merge;
+mod partial;
 mod query;
 pub mod recent;
 mod record;
 mod report;
 mod snapshot;
+mod sql;
 pub mod state_folder;
 mod stats;
 mod timeline;
@@ -82,6 +85,10 @@ pub enum Command {
     Merge(merge::MergeOptions),
     /// Databases as Parquet files: tables of executions, contexts and times for DuckDB, Spark, pandas
     Export(export::ExportOptions),
+    /// Exported tables as a database again, with nothing lost
+    Import(import::ImportOptions),
+    /// The comparison as SQL over exported tables, with the thresholds of this question: for DuckDB, ClickHouse, Spark
+    Sql(sql::SqlOptions),
     /// Record with what this machine has (LTTng, perf, tracefs or trace-cmd), then open the recording
     Record(Box<record::RecordOptions>),
     /// The recorder by tracefs, as a program that `record` runs
@@ -103,6 +110,8 @@ enum Depth {
     Outline,
     /// The events too.
     Events,
+    /// None: the command reads its input itself.
+    Nothing,
 }
 
 /// The notices of an answer, and the exit status.
@@ -177,6 +186,8 @@ impl Command {
             Command::Build(options) => options,
             Command::Merge(options) => options,
             Command::Export(options) => options,
+            Command::Import(options) => options,
+            Command::Sql(options) => options,
             Command::Dump(options) => options,
             Command::Interface(options) => options,
             Command::Record(_) | Command::RecordTracefs(_) | Command::Snapshot(_) => return None,
@@ -336,6 +347,7 @@ fn open(
     let options = open_options(question.input(), leaves);
     let session = console.with_progress(|ctx| match question.depth() {
         Depth::Outline => Session::outline(traces, &options, ctx),
+        Depth::Nothing => Ok(Session::none()),
         Depth::Events => Session::open(traces, &options, ctx),
     });
     console.stage("open");

@@ -42,6 +42,7 @@ impl Question for StatsOptions {
             Session::Traces(traces) => console.with_progress(|ctx| self.of_traces(traces, ctx))?,
             Session::Run(run) => console.with_progress(|ctx| self.of_run(run, ctx))?,
             Session::Databases(databases) => return databases.refuse("stats"),
+            Session::Partials(partials) => return partials.refuse("stats"),
         };
         console.stage("read");
         console.answer(self.json, || &table, |_| table.text())?;

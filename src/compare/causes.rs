@@ -23,9 +23,9 @@ use crate::model::wait_kind::WaitKind;
 use std::collections::BTreeMap;
 
 /// Causes shown, at most.
-const SHOWN: usize = 12;
+pub(super) const SHOWN: usize = 12;
 /// A cause is shown from this fraction of the whole difference on: a hundredth.
-const SMALLEST: i128 = 100;
+pub(super) const SMALLEST: i128 = 100;
 /// Standard deviations above the fast mean from which an execution clearly has more of a part.
 const CLEARLY_MORE: f64 = 3.0;
 
@@ -162,7 +162,7 @@ fn places(input: &PartitionInput<'_>, part: &DifferencePart) -> Vec<ContextId> {
 }
 
 /// Parts by size, the largest one with the sign of the whole first: a cause of extra time is extra time.
-fn by_size(mut parts: Vec<DifferencePart>, sum: i128) -> Vec<DifferencePart> {
+pub(super) fn by_size(mut parts: Vec<DifferencePart>, sum: i128) -> Vec<DifferencePart> {
     parts.sort_by_key(|p| std::cmp::Reverse(p.difference.abs()));
     if let Some(at) = parts.iter().position(|p| p.difference.signum() == sum.signum()) {
         parts[..=at].rotate_right(1);

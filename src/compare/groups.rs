@@ -80,7 +80,7 @@ fn given(slow: Vec<Filter>, fast: Vec<Filter>) -> Proposal {
 }
 
 /// The filters of the executions that are not in the group `name`, of the same types.
-fn rest(name: &str, filters: &[Filter]) -> Vec<Filter> {
+pub(super) fn rest(name: &str, filters: &[Filter]) -> Vec<Filter> {
     let other = Filter::named(Metric::Group, Op::NotEqual, name);
     let others: Vec<&Filter> = filters.iter().filter(|f| f.metric != Metric::Type).collect();
     // A group that is a whole type is compared with the other types, any other group with its own types.

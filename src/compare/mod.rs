@@ -35,6 +35,7 @@ pub mod members;
 pub mod moments;
 mod naming;
 mod other_reason;
+pub mod partials;
 mod partition;
 mod profile;
 mod proposal;

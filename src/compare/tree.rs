@@ -14,11 +14,11 @@ use crate::model::execution::{ContextTime, ExecutionId, InclusiveTimes};
 use crate::model::{Model, TraceLevel};
 
 /// Executions in the smaller group, and executions that have the tested context, from which Welch's test applies.
-const WELCH_FROM: u64 = 8;
+pub(super) const WELCH_FROM: u64 = 8;
 /// Share of a group's mean duration below which a context is not tested.
-const TESTED_SHARE: f64 = 1e-3;
+pub(super) const TESTED_SHARE: f64 = 1e-3;
 /// Least deviation, in ns: below a microsecond, clocks and tracing decide.
-const FLOOR_NS: f64 = 1e3;
+pub(super) const FLOOR_NS: f64 = 1e3;
 
 /// A frame as drawn: `[futex]`, `thread journal`, `rank 3`, `handle_request`, `flush?` (the file that gave the name is
 /// unproven).

@@ -57,6 +57,11 @@ impl UnitedIds {
         self.contexts[id.index()]
     }
 
+    /// How many contexts they are of.
+    pub fn contexts(&self) -> usize {
+        self.contexts.len()
+    }
+
     /// The same ids after another step.
     #[must_use]
     pub fn then(&self, next: &UnitedIds) -> UnitedIds {

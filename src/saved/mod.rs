@@ -1,6 +1,6 @@
-//! What is kept in files: executions ([`executions`]) and the states of a recording ([`states`]), each kind in the one
-//! [`container`] of named, checked sections; what a section means is in the folder of its kind, and in `values` where
-//! both kinds have it.
+//! What is kept in files: executions ([`executions`]), what they add up to ([`partials`]) and the states of a
+//! recording ([`states`]), each kind in the one [`container`] of named, checked sections; what a section means is in
+//! the folder of its kind, and in `values` where several kinds have it.
 
 pub mod container;
 mod deflate;
@@ -8,6 +8,7 @@ pub mod executions;
 mod folder;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+pub mod partials;
 pub mod states;
 mod values;
 pub mod writing;
@@ -26,6 +27,8 @@ pub enum SavedKind {
     Executions,
     /// A history file.
     States,
+    /// Partial results of executions.
+    Partials,
 }
 
 impl SavedKind {
@@ -34,6 +37,7 @@ impl SavedKind {
         match self {
             SavedKind::Executions => *b"whyslow\x1a",
             SavedKind::States => *b"whyslowh",
+            SavedKind::Partials => *b"whyslowp",
         }
     }
 
@@ -42,6 +46,7 @@ impl SavedKind {
         match self {
             SavedKind::Executions => 11,
             SavedKind::States => 12,
+            SavedKind::Partials => 1,
         }
     }
 
@@ -49,6 +54,7 @@ impl SavedKind {
         match self {
             SavedKind::Executions => "database",
             SavedKind::States => "history file",
+            SavedKind::Partials => "file of partial results",
         }
     }
 
@@ -57,6 +63,15 @@ impl SavedKind {
         match self {
             SavedKind::Executions => "whyslow build",
             SavedKind::States => "whyslow build --history",
+            SavedKind::Partials => "whyslow build --partial",
+        }
+    }
+
+    /// What it is made from.
+    const fn origin(self) -> &'static str {
+        match self {
+            SavedKind::Executions | SavedKind::States => "trace",
+            SavedKind::Partials => "database",
         }
     }
 
@@ -78,7 +93,7 @@ impl SavedKind {
     fn remedy(self, found: u16) -> String {
         match found > self.version() {
             true => "open it with a newer whyslow".to_owned(),
-            false => format!("build it again from the trace with `{}`", self.command()),
+            false => format!("build it again from the {} with `{}`", self.origin(), self.command()),
         }
     }
 }

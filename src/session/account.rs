@@ -38,7 +38,7 @@ impl Session {
         match self {
             Session::Traces(traces) => traces.accounts(&mut all, ctx)?,
             Session::Run(run) => run.accounts(&mut all, ctx)?,
-            Session::Databases(_) => {}
+            Session::Databases(_) | Session::Partials(_) => {}
         }
         Ok(all)
     }

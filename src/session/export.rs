@@ -1,8 +1,9 @@
-//! Databases exported as tables.
+//! Databases exported as tables, and imported from them.
 
 use super::database::Databases;
 use crate::base::ctx::Ctx;
-use std::path::Path;
+use crate::base::file::Output;
+use std::path::{Path, PathBuf};
 
 impl Databases {
     /// Write the tables of all databases below a folder. A recording that several have is the same files.
@@ -15,4 +16,13 @@ impl Databases {
         let _ = (folder, ctx);
         Ok(())
     }
+}
+
+/// Write the database of exported tables below folders.
+pub fn import(folders: &[PathBuf], output: Output, ctx: &Ctx) -> anyhow::Result<()> {
+    #[cfg(feature = "parquet")]
+    crate::saved::parquet::import(folders, output, ctx)?;
+    #[cfg(not(feature = "parquet"))]
+    let _ = (folders, output, ctx);
+    Ok(())
 }

@@ -1,9 +1,9 @@
 //! From a path to an answer: open, find tasks, read, explain, compare.
 //!
 //! A [`Session`] is what one command line names, opened: [`Traces`] or a history file in their place, [`MpiRuns`] under
-//! MPI, or [`Databases`] of executions. Each method is one question; each runs on the workers of the [`Ctx`] it is
-//! given, reports progress to it and ends early when it is cancelled. Questions that only one kind of input answers are
-//! methods of that kind.
+//! MPI, [`Databases`] of executions, or [`PartialFiles`]. Each method is one question; each runs on the workers of the
+//! [`Ctx`] it is given, reports progress to it and ends early when it is cancelled. Questions that only one kind of
+//! input answers are methods of that kind.
 
 mod about;
 mod account;
@@ -18,6 +18,7 @@ mod joined;
 mod keep;
 mod merge;
 mod mining;
+mod partials;
 mod pass;
 mod profile;
 mod reopened;
@@ -31,8 +32,10 @@ mod trials;
 pub use crate::saved::states::LeafChecks;
 pub use account::LabelledAccount;
 pub use database::{Databases, UnreadDatabases};
+pub use export::import;
 pub use history::RecordedHistory;
 pub use keep::NewHistoryFile;
+pub use partials::{PartialFiles, PartialRequest};
 pub use run::MpiRuns;
 pub use survey::{Invariants, TraceSurvey};
 pub use traces::Traces;
@@ -82,6 +85,8 @@ pub enum Session {
     Run(MpiRuns),
     /// Execution databases.
     Databases(Databases),
+    /// Partial results.
+    Partials(PartialFiles),
 }
 
 impl Session {
@@ -95,6 +100,11 @@ impl Session {
         Session::by(input::outline, arguments, options, ctx)
     }
 
+    /// Without any input.
+    pub fn none() -> Session {
+        Session::Databases(Databases::default())
+    }
+
     fn by(
         open: impl Fn(&[Argument], &Ctx) -> Result<Opened, OpenError>,
         arguments: &[Argument],
@@ -103,6 +113,9 @@ impl Session {
     ) -> anyhow::Result<Session> {
         if let Some(databases) = Databases::open(arguments)? {
             return Ok(Session::Databases(databases));
+        }
+        if let Some(partials) = PartialFiles::open(arguments)? {
+            return Ok(Session::Partials(partials));
         }
         if let Some(one) = arguments.iter().find(|a| SavedKind::States.is_of(&a.path)) {
             if let Some(other) = arguments.iter().find(|a| !SavedKind::States.is_of(&a.path)) {
@@ -126,6 +139,7 @@ impl Session {
             Session::Traces(traces) => traces.title(),
             Session::Run(run) => run.title(),
             Session::Databases(databases) => databases.title(),
+            Session::Partials(partials) => partials.title(),
         }
     }
 
@@ -135,6 +149,7 @@ impl Session {
             Session::Traces(traces) => traces.notices(),
             Session::Run(run) => run.notices(),
             Session::Databases(databases) => databases.notices(),
+            Session::Partials(_) => Notices::default(),
         }
     }
 
@@ -143,7 +158,7 @@ impl Session {
         match self {
             Session::Traces(traces) => traces.facts().traces.into_iter().filter_map(|trace| trace.recorded).collect(),
             Session::Run(run) => run.recorded(),
-            Session::Databases(_) => Vec::new(),
+            Session::Databases(_) | Session::Partials(_) => Vec::new(),
         }
     }
 
@@ -169,6 +184,7 @@ impl Session {
             Session::Run(run) => run.model(task, ctx),
             Session::Databases(databases) if !timelines.is_empty() => databases.refuse("diff --executions"),
             Session::Databases(databases) => databases.model(task, ctx),
+            Session::Partials(partials) => partials.refuse("explain"),
         }?;
         if !matches!(self, Session::Databases(_)) {
             // As it would be in a database, where ids break ties.
@@ -183,7 +199,7 @@ impl Session {
         let Some(process) = task.and_then(|task| Asked::of(task).process) else { return Ok(()) };
         let is_kept = |databases: &Databases| databases.tasks().iter().any(|kept| Some(kept.as_str()) == task);
         let why = match self {
-            Session::Traces(_) => return Ok(()),
+            Session::Traces(_) | Session::Partials(_) => return Ok(()),
             Session::Databases(databases) if is_kept(databases) => return Ok(()),
             Session::Run(_) => "an MPI run has ranks: compare with --slow rank=N",
             Session::Databases(_) => {
@@ -199,6 +215,7 @@ impl Session {
             Session::Traces(traces) => traces.recorded_history(command, ctx),
             Session::Run(run) => run.recorded_history(command, ctx),
             Session::Databases(databases) => databases.refuse(command),
+            Session::Partials(partials) => partials.refuse(command),
         }
     }
 
@@ -206,7 +223,7 @@ impl Session {
     pub fn symbol_paths(&self, places: &SymbolPaths) -> anyhow::Result<SymbolPaths> {
         match self {
             Session::Traces(traces) => Ok(traces.with_recorded(places)?),
-            Session::Run(_) | Session::Databases(_) => Ok(places.clone()),
+            Session::Run(_) | Session::Databases(_) | Session::Partials(_) => Ok(places.clone()),
         }
     }
 
@@ -218,7 +235,7 @@ impl Session {
                 traces.reopened.is_some() && traces.others.is_empty() && traces.labels_of_two().is_some()
             }
             Session::Databases(databases) => databases.has_two_labels(),
-            Session::Run(_) => false,
+            Session::Run(_) | Session::Partials(_) => false,
         }
     }
 
@@ -230,7 +247,7 @@ impl Session {
             (Session::Databases(databases), task) => {
                 self.check_process(task).and_then(|()| databases.task(task).map(drop))
             }
-            (Session::Traces(_), None) => Ok(()),
+            (Session::Traces(_), None) | (Session::Partials(_), _) => Ok(()),
             (Session::Run(_), task) => self.check_process(task),
         }
     }
@@ -252,6 +269,7 @@ impl Session {
                 run.mine(ctx)
             }
             Session::Databases(databases) => databases.refuse("anomalies"),
+            Session::Partials(partials) => partials.refuse("anomalies"),
         }
     }
 }

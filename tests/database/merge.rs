@@ -43,7 +43,7 @@ fn part_of(model: &Model, is_chosen: impl Fn(usize) -> bool) -> Model {
 
 /// A model cut by a number for each execution: executions with number `i` are in part `i`. What is said of all
 /// executions together is divided so that it adds up to what the model says.
-fn cut(model: &Model, parts: usize, number: impl Fn(usize) -> usize) -> Vec<Model> {
+pub(super) fn cut(model: &Model, parts: usize, number: impl Fn(usize) -> usize) -> Vec<Model> {
     let all = (0..parts).map(|at| part_of(model, |i| number(i) == at));
     let mut cut: Vec<Model> = all.filter(|part| !part.executions.is_empty()).collect();
     let parts = cut.len() as u64;
@@ -57,7 +57,7 @@ fn cut(model: &Model, parts: usize, number: impl Fn(usize) -> usize) -> Vec<Mode
     cut
 }
 
-fn number_of_thread(model: &Model, parts: usize) -> impl Fn(usize) -> usize + '_ {
+pub(super) fn number_of_thread(model: &Model, parts: usize) -> impl Fn(usize) -> usize + '_ {
     move |i| model.executions.who.at(i).index() % parts
 }
 

@@ -2,6 +2,7 @@
 
 mod damage;
 mod merge;
+mod partials;
 
 use crate::support::{ask, random, random_model};
 use ask::{output, refuses, said};

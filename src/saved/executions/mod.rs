@@ -26,8 +26,12 @@
 mod columns;
 pub mod merge;
 pub mod recordings;
+#[cfg(feature = "parquet")]
+pub mod restored;
 mod rows;
 mod tables;
+
+pub(in crate::saved) use tables::unpack as unpack_tables;
 
 use super::container::{SavedFile, SectionName};
 use super::writing::SavedFileWriter;
@@ -35,6 +39,7 @@ use super::{SavedFileError, SavedKind};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::digest::{Digest, Digester};
 use crate::base::file::Output;
+use crate::base::names::Names;
 use crate::base::notice::Notices;
 use crate::base::pack::Pack;
 use crate::base::packed::bytes_of;
@@ -69,7 +74,61 @@ const FREE: u64 = 1 << 20;
 /// A database of one recording in the making: each model is packed when it is given and can be dropped then.
 pub struct Writer {
     recording: StoredRecording,
+    /// That of the recording, where it is known before its parts.
+    digest: Option<Digest>,
     file: SavedFileWriter,
+}
+
+/// The sections of a part, and their digest.
+struct PackedPart {
+    tables: Vec<u8>,
+    used: Vec<u8>,
+    /// In the order of [`OF_PART`].
+    sections: [Vec<u8>; 4],
+    content: Digest,
+}
+
+/// The tables of a part of a database, without the names of labels; exports read them.
+#[cfg_attr(not(feature = "parquet"), allow(dead_code))]
+pub struct OwnTables {
+    pub names: Names,
+    /// Packed.
+    bytes: Vec<u8>,
+    /// Of the part's sections.
+    number: u32,
+}
+
+/// The digest of a part as it is in a database, whose tables may have marks of other parts.
+#[cfg(feature = "parquet")]
+fn digest_of_sections<'a>(tables: &[u8], sections: impl IntoIterator<Item = &'a Vec<u8>>) -> Digest {
+    let mut digester = Digester::default();
+    digester.add_whole(tables);
+    sections.into_iter().for_each(|bytes| digester.add_whole(bytes));
+    digester.finish()
+}
+
+impl PackedPart {
+    /// Of a model whose tables are canonical and its own.
+    fn new(model: &Model, task: &str) -> PackedPart {
+        let mut content = Digester::default();
+        content.add_whole(task.as_bytes());
+        let mut packed = |pack: &dyn Fn(&Model, &mut Pack)| {
+            let mut bytes = Pack::default();
+            pack(model, &mut bytes);
+            content.add_whole(&bytes.0);
+            bytes.0
+        };
+        let tables = packed(&tables::pack);
+        let sections = [
+            packed(&tables::pack_part),
+            packed(&|model, pack| rows::pack_executions(&model.executions, pack)),
+            packed(&|model, pack| rows::pack_own(&model.executions, pack)),
+            packed(&columns::write),
+        ];
+        let mut used = Pack::default();
+        UsedEntries::all(model.names.len(), model.who.len(), model.contexts.len()).pack(&mut used);
+        PackedPart { tables, used: used.0, sections, content: content.finish() }
+    }
 }
 
 impl Writer {
@@ -77,7 +136,7 @@ impl Writer {
     pub fn new(facts: Facts, notices: Notices) -> Writer {
         let recording =
             StoredRecording { digest: Digest::default(), labelled: false, facts, notices, parts: Vec::new() };
-        Writer { recording, file: SavedFileWriter::new(SavedKind::Executions) }
+        Writer { recording, digest: None, file: SavedFileWriter::new(SavedKind::Executions) }
     }
 
     /// Whether the labels of the traces are those that the user gave.
@@ -89,37 +148,44 @@ impl Writer {
 
     /// Add the model of a task that is not there yet.
     pub fn add(&mut self, model: Model, ctx: &Ctx) -> Result<(), Cancelled> {
-        let number = self.recording.parts.len() as u32;
         let task = model.tasks.get(model.task).cloned().unwrap_or_default();
         if self.recording.parts.iter().any(|part| part.task == task) {
             return Ok(());
         }
         let model = join::canonical(model, LabelNames::LeftOut, ctx)?;
-        let mut content = Digester::default();
-        content.add_whole(task.as_bytes());
-        let mut add = |name: SectionName, pack: &dyn Fn(&Model, &mut Pack)| {
-            let mut bytes = Pack::default();
-            pack(&model, &mut bytes);
-            content.add_whole(&bytes.0);
-            self.file.add(name.of(number), bytes.0);
-        };
-        add(TABLES, &tables::pack);
-        add(PART, &tables::pack_part);
-        add(EXECUTIONS, &|model, pack| rows::pack_executions(&model.executions, pack));
-        add(OWN, &|model, pack| rows::pack_own(&model.executions, pack));
-        add(METRICS, &columns::write);
-        let mut used = Pack::default();
-        UsedEntries::all(model.names.len(), model.who.len(), model.contexts.len()).pack(&mut used);
-        self.file.add(USED.of(number), used.0);
-        self.recording.parts.push(StoredPart {
+        let packed = PackedPart::new(&model, &task);
+        let part = StoredPart {
             task,
-            content: content.finish(),
+            content: packed.content,
             executions: digest_of_executions(&model),
             count: model.executions.len() as u64,
             labels: model.traces.into_iter().map(|trace| trace.label).collect(),
             notices: model.notices,
-        });
+        };
+        self.packed(part, packed);
         Ok(())
+    }
+
+    /// Add the sections of a part whose tables are its own.
+    fn packed(&mut self, part: StoredPart, packed: PackedPart) {
+        let number = self.recording.parts.len() as u32;
+        let PackedPart { tables, used, sections, content: _ } = packed;
+        self.file.add(TABLES.of(number), tables);
+        for (name, bytes) in OF_PART.into_iter().zip(sections) {
+            self.file.add(name.of(number), bytes);
+        }
+        self.file.add(USED.of(number), used);
+        self.recording.parts.push(part);
+    }
+
+    /// A database of a recording that was in another one, with its parts.
+    #[cfg(feature = "parquet")]
+    fn restored(mut recording: StoredRecording, packed: Vec<PackedPart>) -> Writer {
+        let parts = std::mem::take(&mut recording.parts);
+        let digest = Some(recording.digest);
+        let mut writer = Writer { recording, digest, file: SavedFileWriter::new(SavedKind::Executions) };
+        parts.into_iter().zip(packed).for_each(|(part, packed)| writer.packed(part, packed));
+        writer
     }
 
     /// Notices about the recording.
@@ -129,7 +195,8 @@ impl Writer {
 
     /// The whole file.
     fn whole(mut self) -> SavedFileWriter {
-        self.recording.digest = StoredRecording::digest(&self.recording.facts, &self.recording.parts);
+        let computed = || StoredRecording::digest(&self.recording.facts, &self.recording.parts);
+        self.recording.digest = self.digest.unwrap_or_else(computed);
         self.file.add(CONTENTS, bytes_of(&Contents { recordings: vec![self.recording] }));
         self.file
     }
@@ -236,20 +303,28 @@ impl Database {
         Ok(())
     }
 
-    /// Pass each part of each task to `put`, with its recording, as a model by itself.
+    /// The digest of a part by which its tables are known again.
     #[cfg(feature = "parquet")]
-    pub(super) fn each_part<E: From<SavedFileError>>(
+    pub fn digest_of_part(&self, own: &OwnTables) -> Result<Digest, SavedFileError> {
+        let sections = OF_PART.map(|section| self.file.section(section.of(own.number)));
+        let sections: Vec<Vec<u8>> = sections.into_iter().collect::<Result<_, _>>()?;
+        Ok(digest_of_sections(&own.bytes, &sections))
+    }
+
+    /// Pass each part of each task to `put`, with its recording, as a model by itself; and its own tables.
+    pub fn each_part<E: From<SavedFileError>>(
         &self,
         ctx: &Ctx,
-        mut put: impl FnMut(&StoredRecording, &StoredPart, Model) -> Result<(), E>,
+        mut put: impl FnMut((&StoredRecording, &StoredPart), Model, &OwnTables) -> Result<(), E>,
     ) -> Result<(), E> {
         for (position, task) in self.contents.tasks().iter().enumerate() {
             let tables = self.tables(position)?;
             for (at, number, part) in self.parts(task) {
                 let used = self.used(number, &tables)?;
                 let own = used.of(&tables).ok_or_else(|| self.file.contradiction(USED.of(number)))?;
+                let tables = OwnTables { names: own.names.clone(), bytes: bytes_of(&own), number };
                 let model = join::named_labels(self.part(own, number, part, ctx)?);
-                put(&self.contents.recordings[at], part, model)?;
+                put((&self.contents.recordings[at], part), model, &tables)?;
             }
         }
         Ok(())

@@ -91,7 +91,7 @@ impl StoredRecording {
     }
 
     /// By what copies of one recording differ.
-    fn description(&self) -> Vec<u8> {
+    pub(super) fn description(&self) -> Vec<u8> {
         let StoredRecording { digest: _, labelled, facts, notices, parts } = self;
         // A label that a user gave says more than a path.
         let mut bytes = bytes_of(&!labelled);

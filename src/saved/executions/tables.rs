@@ -73,7 +73,7 @@ packed! {
 }
 
 /// The tables of a task, each entry of which refers to others that are there.
-pub(super) fn unpack(unpack: &mut Unpack<'_>) -> Option<ModelTables> {
+pub(in crate::saved) fn unpack(unpack: &mut Unpack<'_>) -> Option<ModelTables> {
     let tables = ModelTables::unpack(unpack)?;
     let ModelTables { names, who, contexts } = &tables;
     let name = |id: NameId| id.index() < names.len();

@@ -3,13 +3,16 @@
 //! In: a part of a database as a model. Out: its files. Numbers that other tables refer to are those of the part.
 
 use super::file::{self, ColumnData, ColumnKind, FileColumn, folder_value};
-use super::{ParquetFileError, SCHEMA_VERSION};
+use super::rest::RestOfPart;
+use super::{ParquetFileError, SCHEMA_VERSION, paths};
 use crate::base::ctx::Ctx;
 use crate::base::file::{Existing, Output};
 use crate::base::names::NameId;
-use crate::model::context::{ContextId, FrameKind};
+use crate::model::column_values::ColumnValues;
+use crate::model::context::ContextId;
 use crate::model::execution::ContextTime;
-use crate::model::metric::{ABSENT, Column, Metric, Unit};
+use crate::model::metric::{ABSENT, Column, Unit};
+use crate::model::table_columns::{column_of, context_keys, frame_name, metric_columns, wait_of};
 use crate::model::{Model, TraceLevel};
 use crate::saved::executions::Database;
 use crate::saved::executions::recordings::{StoredPart, StoredRecording};
@@ -28,8 +31,9 @@ pub fn export(database: &Database, folder: &Path, ctx: &Ctx) -> Result<u64, Parq
     let parts = database.contents.recordings.iter().map(|recording| recording.parts.len() as u64).sum();
     ctx.progress.enter("exporting", parts);
     let mut files = 0;
-    database.each_part(ctx, |recording, part, model| {
-        let tables = PartTables { folder, recording, part, model: &model, texts: texts(&model) };
+    database.each_part(ctx, |(recording, part), model, own| {
+        let rest = RestOfPart::new((recording, part), &model, &own.names, database.digest_of_part(own)?);
+        let tables = PartTables { folder, recording, part, model: &model, texts: texts(&model), rest };
         let mut groups: BTreeMap<(i64, NameId), Vec<u32>> = BTreeMap::new();
         for (number, (start, who)) in model.executions.start.iter().zip(model.executions.who.iter()).enumerate() {
             let host = model.who.get(who.index()).map_or(crate::base::names::Names::MISSING, |who| who.host);
@@ -43,9 +47,10 @@ pub fn export(database: &Database, folder: &Path, ctx: &Ctx) -> Result<u64, Parq
             files += 2;
         }
         tables.contexts()?;
+        tables.paths()?;
         tables.threads()?;
         tables.recordings()?;
-        files += 3;
+        files += 4;
         ctx.progress.step(1);
         Ok::<(), ParquetFileError>(())
     })?;
@@ -69,6 +74,35 @@ fn date(day: i64) -> String {
     format!("{:04}-{month:02}-{day:02}", year + era * 400 + i64::from(month <= 2))
 }
 
+/// True where a column has so many values that a dictionary of them would be longer than they are: numbers of requests.
+fn mostly_differ(values: &ColumnValues) -> bool {
+    const LOOKED_AT: usize = 4_096;
+    let some: BTreeSet<i64> = values.iter().take(LOOKED_AT).collect();
+    some.len() > LOOKED_AT / 4
+}
+
+/// Write a file of so many row groups, and the folders above it.
+pub(super) fn write_table(
+    path: &Path,
+    columns: &[FileColumn<'_>],
+    groups: usize,
+    about: &[(&str, String)],
+) -> Result<(), ParquetFileError> {
+    let io = |error| ParquetFileError::Io { path: path.to_owned(), error };
+    path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(io)?;
+    let mut failed = None;
+    let written = Output::open(path).map_err(io)?.write(Existing::Replace, |out| {
+        file::write(&*out, columns, groups, about).map_err(|error| {
+            failed = Some(error);
+            io::Error::other("not finished")
+        })
+    });
+    match failed {
+        Some(error) => Err(ParquetFileError::Table { path: path.to_owned(), error }),
+        None => written.map_err(io),
+    }
+}
+
 /// A part on its way into files.
 struct PartTables<'a> {
     folder: &'a Path,
@@ -77,6 +111,8 @@ struct PartTables<'a> {
     model: &'a Model,
     /// By name.
     texts: Vec<ByteArray>,
+    /// What no column has.
+    rest: RestOfPart,
 }
 
 /// The positions of a row group among so many.
@@ -98,23 +134,10 @@ impl<'a> PartTables<'a> {
         groups: usize,
         metrics: Option<String>,
     ) -> Result<(), ParquetFileError> {
-        let folder = self.folder.join(table).join(below);
-        let path = folder.join(format!("{}.parquet", self.part.content));
-        let io = |error| ParquetFileError::Io { path: path.clone(), error };
-        std::fs::create_dir_all(&folder).map_err(io)?;
+        let path = self.folder.join(table).join(below).join(format!("{}.parquet", self.part.content));
         let mut about = vec![("whyslow.schema", SCHEMA_VERSION.to_string()), ("whyslow.table", table.to_owned())];
         about.extend(metrics.map(|metrics| ("whyslow.metrics", metrics)));
-        let mut failed = None;
-        let written = Output::open(&path).map_err(io)?.write(Existing::Replace, |out| {
-            file::write(&*out, columns, groups, &about).map_err(|error| {
-                failed = Some(error);
-                io::Error::other("not finished")
-            })
-        });
-        match failed {
-            Some(error) => Err(ParquetFileError::Table { path: path.clone(), error }),
-            None => written.map_err(io),
-        }
+        write_table(&path, columns, groups, &about)
     }
 
     fn text(&self, name: NameId) -> Option<ByteArray> {
@@ -175,23 +198,22 @@ impl<'a> PartTables<'a> {
             Self::numbers_of("trace_id", few, numbers, |i| e.trace.get(i).map(|trace| trace.raw().into())),
             Self::numbers_of("cpu", few, numbers, cpu),
             FileColumn { name: "unsure".to_owned(), kind: ColumnKind::Truth, values: Box::new(unsure) },
+            Self::texts_of("host_name", numbers, move |i| self.text(who(i)?.host)),
         ];
-        let mut known: BTreeSet<String> = columns.iter().map(|column| column.name.clone()).collect();
         let mut listed = Vec::new();
-        for Column { metric, values } in &e.columns {
-            let unit = metric.unit();
-            // What the columns above have.
-            if matches!(metric, Metric::Duration | Metric::Trace | Metric::Process | Metric::Thread) {
+        for (metric, name) in metric_columns(model) {
+            let (Some(Column { values, .. }), unit) = (e.column(&metric), metric.unit()) else { continue };
+            listed.push(serde_json::json!({ "metric": metric.name(), "column": name, "unit": unit_name(unit) }));
+            if column_of(&metric).is_some() {
                 continue;
             }
-            let name = column_name(metric, &mut known);
-            listed.push(serde_json::json!({ "metric": metric.name(), "column": name, "unit": unit_name(unit) }));
             let value = move |i: usize| values.get(i).filter(|value| *value != ABSENT);
             columns.push(match unit {
                 Unit::Name => {
                     Self::texts_of(&name, numbers, move |i| self.text(NameId::from_raw(u32::try_from(value(i)?).ok()?)))
                 }
                 Unit::Ns => Self::numbers_of(&name, many, numbers, value),
+                Unit::Bytes | Unit::Count if mostly_differ(values) => Self::numbers_of(&name, many, numbers, value),
                 Unit::Bytes | Unit::Count => Self::numbers_of(&name, few, numbers, value),
             });
         }
@@ -248,13 +270,16 @@ impl<'a> PartTables<'a> {
                 values: Box::new(values) as Box<dyn Fn(usize) -> ColumnData + '_>,
             }
         };
+        let keys = context_keys(self.model);
         let parent = |i: usize| contexts.parent(at(i)).map(|parent| i64::from(parent.raw()));
         let columns = [
             Self::texts_of("part", &all, move |_| Some(part.clone())),
             Self::numbers_of("context", ColumnKind::Numbers, &all, |i| i64::try_from(i).ok()),
+            Self::texts_of("path_key", &all, move |i| Some(Self::constant(&keys.get(i)?.to_string()))),
             Self::numbers_of("parent", ColumnKind::Ids, &all, parent),
             Self::numbers_of("depth", ColumnKind::Ids, &all, |i| Some(contexts.depth(at(i)).into())),
             Self::texts_of("frame", &all, |i| Some(Self::constant(frame_name(frame(i).kind)))),
+            Self::texts_of("wait", &all, |i| Some(Self::constant(wait_of(frame(i).kind)?.name()))),
             Self::texts_of("kind", &all, |i| Some(Self::constant(contexts.spent(at(i)).name()))),
             Self::texts_of("name", &all, |i| self.text(frame(i).name)),
             Self::texts_of("path", &all, path),
@@ -262,6 +287,13 @@ impl<'a> PartTables<'a> {
             truth("runtime", marked(names.runtime().collect())),
         ];
         self.write("contexts", "", &columns, groups(all.len()), None)
+    }
+
+    fn paths(&self) -> Result<(), ParquetFileError> {
+        let contexts = &self.model.contexts;
+        let groups = paths::groups(contexts).ok_or_else(|| ParquetFileError::Deep { part: self.part.task.clone() })?;
+        let part = Self::constant(&self.part.content.to_string());
+        self.write("paths", "", &paths::columns(part, contexts, &groups), groups.len(), None)
     }
 
     /// The threads of the part, and of thread frames how long each of them was the one.
@@ -292,7 +324,8 @@ impl<'a> PartTables<'a> {
     /// A row for each trace of the part's recording.
     fn recordings(&self) -> Result<(), ParquetFileError> {
         let (StoredRecording { digest, labelled, facts, .. }, model) = (self.recording, self.model);
-        let all: Vec<u32> = (0..model.traces.len() as u32).collect();
+        // A part without traces has a row as well.
+        let all: Vec<u32> = (0..model.traces.len().max(1) as u32).collect();
         let constants = [self.part.content.to_string(), self.part.task.clone(), digest.to_string()];
         let [part, task, recording] = constants.map(|text| Self::constant(&text));
         let trace = |i: usize| model.traces.get(i);
@@ -301,6 +334,7 @@ impl<'a> PartTables<'a> {
         let [events, packets, executions] = counts;
         let truth = |_| ColumnData::Truth(all.iter().map(|_| Some(*labelled)).collect());
         let many = ColumnKind::Numbers;
+        let rest = Self::constant(&self.rest.to_text());
         let sentences = model.notices.sentences().join("\n");
         let columns = [
             Self::texts_of("part", &all, move |_| Some(part.clone())),
@@ -317,6 +351,7 @@ impl<'a> PartTables<'a> {
             Self::numbers_of("lost_events", many, &all, move |_| events),
             Self::numbers_of("lost_packets", many, &all, move |_| packets),
             Self::texts_of("notices", &all, move |_| Some(Self::constant(&sentences))),
+            Self::texts_of("rest", &all, move |i| (i == 0).then(|| rest.clone())),
         ];
         self.write("recordings", "", &columns, groups(all.len()), None)
     }
@@ -331,37 +366,6 @@ fn unit_name(unit: Unit) -> &'static str {
     }
 }
 
-/// The column of a metric, whose name has its unit: `blocked_disk_ns`, `field_id`; another one where it is taken.
-fn column_name(metric: &Metric, known: &mut BTreeSet<String>) -> String {
-    let name: String =
-        metric.name().chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
-    let suffix = match metric.unit() {
-        Unit::Ns => "_ns",
-        Unit::Bytes if !name.starts_with("bytes_") => "_bytes",
-        _ => "",
-    };
-    let free = |name: &String| !known.contains(name);
-    let plain = format!("{name}{suffix}");
-    let numbered = (2..).map(|n| format!("{name}_{n}{suffix}"));
-    let other = [plain, format!("metric_{name}{suffix}")].into_iter().chain(numbered).find(free).unwrap_or_default();
-    known.insert(other.clone());
-    other
-}
-
-fn frame_name(kind: FrameKind) -> &'static str {
-    match kind {
-        FrameKind::Process => "process",
-        FrameKind::Function => "function",
-        FrameKind::Inlined => "inlined",
-        FrameKind::File => "file",
-        FrameKind::KernelFunction => "kernel function",
-        FrameKind::Call => "call",
-        FrameKind::Wait(_) => "wait",
-        FrameKind::Thread(_) => "thread",
-        FrameKind::NoStack => "no stack",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -370,15 +374,5 @@ mod tests {
     fn date_counts_leap_years() {
         let known = [(0, "1970-01-01"), (-1, "1969-12-31"), (19_782, "2024-02-29"), (19_783, "2024-03-01")];
         known.into_iter().for_each(|(day, text)| assert_eq!(date(day), text));
-    }
-
-    #[test]
-    fn column_names_have_units_and_are_different() {
-        let mut known = BTreeSet::from(["start_ns".to_owned()]);
-        let mut name = |metric: &str| column_name(&Metric::named(metric).unwrap(), &mut known);
-        assert_eq!(name("blocked.disk"), "blocked_disk_ns");
-        assert_eq!((name("start"), name("bytes_read")), ("metric_start_ns".to_owned(), "bytes_read".to_owned()));
-        assert_eq!((name("field.a-b"), name("field.a.b")), ("field_a_b".to_owned(), "metric_field_a_b".to_owned()));
-        assert_eq!(name("field.A_b"), "field_a_b_2");
     }
 }

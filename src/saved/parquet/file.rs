@@ -7,7 +7,7 @@
 use crate::base::digest::Digester;
 use parquet::basic::{Compression, ConvertedType, Encoding, GzipLevel, LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::writer::ColumnWriter;
-use parquet::data_type::ByteArray;
+use parquet::data_type::{ByteArray, FixedLenByteArray};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
@@ -25,6 +25,8 @@ pub(super) enum ColumnKind {
     Ids,
     Texts,
     Truth,
+    /// Numbers of up to 38 digits.
+    Wide,
 }
 
 /// Values of a column; `None` where there is none.
@@ -33,6 +35,7 @@ pub(super) enum ColumnData {
     Numbers(Vec<Option<i64>>),
     Texts(Vec<Option<ByteArray>>),
     Truth(Vec<Option<bool>>),
+    Wide(Vec<Option<u128>>),
 }
 
 /// A column of a file.
@@ -66,16 +69,25 @@ pub(super) fn write(
     file.close().map(drop)
 }
 
+/// Bytes and digits of a wide number.
+const WIDTH: i32 = 16;
+const DIGITS: i32 = 38;
+
 fn field(column: &FileColumn<'_>) -> Result<Type> {
     let physical = match column.kind {
         ColumnKind::Numbers | ColumnKind::Ids => PhysicalType::INT64,
         ColumnKind::Texts => PhysicalType::BYTE_ARRAY,
         ColumnKind::Truth => PhysicalType::BOOLEAN,
+        ColumnKind::Wide => PhysicalType::FIXED_LEN_BYTE_ARRAY,
     };
     let builder = Type::primitive_type_builder(&column.name, physical).with_repetition(Repetition::OPTIONAL);
     match column.kind {
         ColumnKind::Texts => {
             builder.with_logical_type(Some(LogicalType::String)).with_converted_type(ConvertedType::UTF8).build()
+        }
+        ColumnKind::Wide => {
+            let decimal = LogicalType::decimal(0, DIGITS);
+            builder.with_length(WIDTH).with_logical_type(Some(decimal)).with_precision(DIGITS).with_scale(0).build()
         }
         _ => builder.build(),
     }
@@ -120,6 +132,12 @@ fn put(to: &mut ColumnWriter<'_>, data: &ColumnData) -> Result<()> {
         }
         (ColumnWriter::BoolColumnWriter(to), ColumnData::Truth(all)) => {
             let (values, levels) = present(all);
+            to.write_batch(&values, Some(&levels), None)?;
+        }
+        (ColumnWriter::FixedLenByteArrayColumnWriter(to), ColumnData::Wide(all)) => {
+            let (values, levels) = present(all);
+            let bytes = |value: u128| FixedLenByteArray::from(value.to_be_bytes().to_vec());
+            let values: Vec<FixedLenByteArray> = values.into_iter().map(bytes).collect();
             to.write_batch(&values, Some(&levels), None)?;
         }
         _ => return Err(ParquetError::General("a column has values of another kind".to_owned())),

@@ -7,11 +7,18 @@
 
 mod export;
 mod file;
+mod import;
+mod paths;
+mod read;
+mod rest;
+mod totals;
 
 pub use export::export;
+pub use import::import;
+pub use totals::export_partials;
 
 /// The version of the tables: a change of a column, or of its meaning, changes it.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Why tables cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +26,9 @@ pub enum ParquetFileError {
     /// The database.
     #[error(transparent)]
     Saved(#[from] super::SavedFileError),
+    /// Partial results.
+    #[error(transparent)]
+    Sums(#[from] super::partials::SumsError),
     /// A file of the tables.
     #[error("{}: {error}", path.display())]
     Table {
@@ -26,6 +36,48 @@ pub enum ParquetFileError {
         path: std::path::PathBuf,
         error: parquet::errors::ParquetError,
     },
+    /// A file that is none of the exported ones.
+    #[error("{}: no table `{table}` of `whyslow export`", path.display())]
+    NotOurs {
+        /// The file.
+        path: std::path::PathBuf,
+        table: String,
+    },
+    /// A folder without tables.
+    #[error("{}: no tables of `whyslow export`: name the folder that it wrote", path.display())]
+    NoTables {
+        /// The folder.
+        path: std::path::PathBuf,
+    },
+    /// Tables of another version.
+    #[error("{}: tables of version {found:?}, but this program reads version {SCHEMA_VERSION}: export them again",
+        path.display())]
+    Version {
+        /// The file.
+        path: std::path::PathBuf,
+        found: String,
+    },
+    /// A column is missing, or of another type.
+    #[error("{}: no column `{column}` as `whyslow export` writes it: export the tables again", path.display())]
+    NoColumn {
+        /// The file.
+        path: std::path::PathBuf,
+        column: String,
+    },
+    /// Rows of a part are missing or changed.
+    #[error("{}: part {part}: {why}; export it again", path.display())]
+    Incomplete {
+        /// A file of the part.
+        path: std::path::PathBuf,
+        /// Its name.
+        part: String,
+        why: String,
+    },
+    /// A tree that only a hostile file has.
+    #[error(
+        "the calling contexts of `{part}` are so deep that their paths have more than 268,435,456 rows: not written"
+    )]
+    Deep { part: String },
     /// A folder or file cannot be made.
     #[error("{}: {error}", path.display())]
     Io {

@@ -8,14 +8,17 @@
 //! - `function`: one function with its callers and callees
 //! - `samples`: executions of the groups, and two of them aligned
 //! - `timeline`: one execution
+//! - `partials`: the document of partial results, `whyslow.partials/1`
 
 mod calls;
 mod comparison;
 mod function;
+mod partials;
 mod samples;
 mod timeline;
 mod tree;
 
+pub use partials::partials;
 pub use tree::largest;
 
 use super::diff_parts::DiffParts;

@@ -1,0 +1,87 @@
+//! Databases from parts that were elsewhere: the same bytes as those of the databases that they are from.
+//!
+//! In: recordings with their parts, each as a model whose ids are canonical. Out: a file, as `build` writes it of one
+//! recording, as `merge` writes it of several. A part must be what its digest says. In memory are the packed parts.
+//! ALGORITHMS.md section 6.4.
+
+use super::recordings::{Contents, StoredPart, StoredRecording};
+use super::tables::{self, UsedEntries};
+use super::{CONTENTS, OF_PART, PackedPart, TABLES, USED, Writer, digest_of_sections};
+use crate::base::digest::Digest;
+use crate::base::file::Output;
+use crate::base::pack::{Pack, Unpack};
+use crate::base::packed::bytes_of;
+use crate::model::Model;
+use crate::model::united::{ModelTables, Renamed, TableUnion};
+use crate::saved::writing::save_sections;
+use crate::saved::{SavedFileError, SavedKind};
+use std::collections::BTreeMap;
+
+/// Recordings on their way into a file.
+#[derive(Default)]
+pub struct RestoredDatabase {
+    recordings: Vec<(StoredRecording, Vec<PackedPart>)>,
+}
+
+impl RestoredDatabase {
+    /// Add a recording that has no parts yet.
+    pub fn recording(&mut self, recording: StoredRecording) {
+        self.recordings.push((recording, Vec::new()));
+    }
+
+    /// Add the next part of the last recording. Returns false where the model is not what the digest says.
+    pub fn part(&mut self, part: StoredPart, digest: Digest, model: &Model) -> bool {
+        let packed = PackedPart::new(model, &part.task);
+        let is_same = digest_of_sections(&packed.tables, &packed.sections) == digest;
+        if let Some((recording, parts)) = self.recordings.last_mut().filter(|_| is_same) {
+            recording.parts.push(part);
+            parts.push(packed);
+        }
+        is_same
+    }
+
+    /// Write the file. Returns its length.
+    pub fn save(mut self, output: Output) -> Result<u64, SavedFileError> {
+        if let [(recording, _)] = &self.recordings[..] {
+            let (recording, parts) = (recording.clone(), std::mem::take(&mut self.recordings[0].1));
+            return Writer::restored(recording, parts).save(output);
+        }
+        self.recordings.sort_by_cached_key(|(recording, _)| (recording.digest, recording.description()));
+        let path = output.path().to_owned();
+        let contents =
+            Contents { recordings: self.recordings.iter().map(|(recording, _)| recording.clone()).collect() };
+        let all: Vec<(u32, &str, &PackedPart)> = (0..)
+            .zip(self.recordings.iter().flat_map(|(recording, parts)| recording.parts.iter().zip(parts)))
+            .map(|(number, (part, packed))| (number, part.task.as_str(), packed))
+            .collect();
+        let mut by_task: BTreeMap<&str, Vec<(u32, &PackedPart)>> = BTreeMap::new();
+        for (number, task, packed) in all {
+            by_task.entry(task).or_default().push((number, packed));
+        }
+        save_sections(SavedKind::Executions, output, |out| {
+            let io = |error| SavedFileError::Io { path: path.clone(), error };
+            out.add(CONTENTS, &bytes_of(&contents)).map_err(io)?;
+            for (task, name) in (0..).zip(contents.tasks()) {
+                let Some(parts) = by_task.get(name.as_str()) else { continue };
+                let own: Vec<ModelTables> =
+                    parts.iter().filter_map(|(_, packed)| tables::unpack(&mut Unpack(&packed.tables))).collect();
+                let mut union = TableUnion::default();
+                let ids: Vec<_> = own.iter().map(|own| union.add(own, &Renamed::new(), &BTreeMap::new())).collect();
+                union.use_all();
+                let (united, order) = union.sorted();
+                out.add(TABLES.of(task), &bytes_of(&united)).map_err(io)?;
+                for (((number, packed), own), ids) in parts.iter().zip(&own).zip(ids) {
+                    let ModelTables { names, who, contexts } = own;
+                    let used = UsedEntries::all(names.len(), who.len(), contexts.len()).united(&ids.then(&order));
+                    let mut pack = Pack::default();
+                    used.unwrap_or_default().pack(&mut pack);
+                    out.add(USED.of(*number), &pack.0).map_err(io)?;
+                    for (section, bytes) in OF_PART.into_iter().zip(&packed.sections) {
+                        out.add(section.of(*number), bytes).map_err(io)?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+}
