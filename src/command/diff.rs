@@ -85,9 +85,17 @@ impl Question for DiffOptions {
         let (model, comparison) = compared(&self.input, &self.groups, timelines, &mut session, console)?;
         let arrangement = self.arrangement(&model, &comparison)?;
         let aligned = pair.map(|pair| session::align(&model, pair, arrangement.kernel, console.ctx)).transpose()?;
-        let arranged = arrange(&model, &comparison, &arrangement, console.ctx)?;
-        let inverted =
-            self.callees_first.then(|| invert(&model, &comparison, &arrangement, console.ctx)).transpose()?;
+        // As text, the calls of two executions and the parts of a function take the place of the tree, and a tree with
+        // callees first that of the one with callers first.
+        let has_tree = self.json || (self.executions.is_none() && self.function.is_none());
+        let has_callers_first = has_tree && (self.json || !self.callees_first);
+        let arranged = match has_callers_first {
+            true => arrange(&model, &comparison, &arrangement, console.ctx)?,
+            false => None,
+        };
+        let inverted = (has_tree && self.callees_first)
+            .then(|| invert(&model, &comparison, &arrangement, console.ctx))
+            .transpose()?;
         let function = self.function.as_deref().map(|name| function(&model, &comparison, name)).transpose()?;
         let size = if self.json { JSON_SIZE } else { text_size(page()) };
         let heat_map =

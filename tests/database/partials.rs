@@ -300,8 +300,8 @@ fn fleet(hosts: usize, contexts: usize) -> FoundTotals {
 }
 
 #[test]
-#[ignore = "slow: sums of 1,000 hosts in 2,000 contexts; for a release binary"]
-fn fleet_of_a_thousand_hosts_is_answered_within_its_limits() {
+#[ignore = "slow: sums of 1,000 hosts in 2,000 contexts; prints how long a release binary takes"]
+fn fleet_of_a_thousand_hosts_is_answered_within_a_gibibyte() {
     let folder = folder();
     let path = folder.path().join("fleet.partial");
     std::fs::write(&path, of_found(vec![fleet(1_000, 2_000)])).unwrap();
@@ -311,7 +311,6 @@ fn fleet_of_a_thousand_hosts_is_answered_within_its_limits() {
     let document: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!((number(&document["slow"]["count"]), document["hosts"].as_array().unwrap().len()), (5e7, 1_000));
     println!("{} bytes of file, {took:?}", std::fs::metadata(&path).unwrap().len());
-    assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
 #[test]
