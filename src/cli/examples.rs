@@ -11,7 +11,7 @@ struct Examples {
     text: &'static str,
 }
 
-const EXAMPLES: [Examples; 14] = [
+const EXAMPLES: [Examples; 16] = [
     Examples {
         command: "explain",
         text: "Examples:
@@ -88,6 +88,16 @@ const EXAMPLES: [Examples; 14] = [
         command: "export",
         text: "Examples:
   whyslow export all.why -o tables    Parquet files; docs/fleet/SCHEMA.md describes the columns",
+    },
+    Examples {
+        command: "import",
+        text: "Examples:
+  whyslow import tables -o all.why    the database of which the tables were exported",
+    },
+    Examples {
+        command: "sql",
+        text: "Examples:
+  whyslow sql --engine duckdb --tables tables all.why    statements that give the figures of diff",
     },
     Examples {
         command: "dump",
