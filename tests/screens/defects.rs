@@ -23,15 +23,19 @@ fn the_first_verdict_is_line_one_in_every_pane() {
     for pane in ["3", "4", "1", "2"] {
         session.keys(pane);
         assert!(sentences(&session)[0].starts_with(&begin), "{pane}: {}", header(&session));
-        assert!(header(&session).contains("Pattern analysis: rank 1"), "{pane}: {}", header(&session));
+        assert!(
+            header(&session).contains("Pattern analysis: Rank 1 delayed others most"),
+            "{pane}: {}",
+            header(&session)
+        );
     }
     // A run begins with its patterns.
     let mut session = Session::beginning(120, 40, ColourDepth::True, FirstQuestion::Patterns);
     session.mined();
-    assert!(sentences(&session)[0].starts_with("rank 1, "), "{}", header(&session));
+    assert!(sentences(&session)[0].starts_with("Rank 1 delayed others most, "), "{}", header(&session));
     for pane in ["2", "1", "3"] {
         session.keys(pane);
-        assert!(sentences(&session)[0].starts_with("rank 1, "), "{pane}: {}", header(&session));
+        assert!(sentences(&session)[0].starts_with("Rank 1 delayed others most, "), "{pane}: {}", header(&session));
         assert!(header(&session).contains("Comparison: Waiting in "), "{pane}: {}", header(&session));
     }
 }
@@ -80,11 +84,16 @@ fn the_first_look_at_a_run_is_at_the_root_cause_of_the_verdict() {
     session.mined();
     let found = session.app.patterns.found.clone().unwrap();
     let sentence = whyslow::parts::view::anomalies::verdict(&found.anomalies);
-    let named = sentence.split(',').next().unwrap().to_owned();
-    assert_ne!(found.anomalies.sources[0].name, named, "another one caused more, by many small delays: {sentence}");
-    assert_eq!(session.app.patterns.list.here().unwrap().source(&found).unwrap().name, named, "{sentence}");
-    let path = &found.anomalies.paths[session.app.patterns.path.path];
-    assert!(sentence.contains(&whyslow::parts::base::figure::stamp(path.steps[0].span.start - session.app.origin())));
+    let first = &found.anomalies.sources[0];
+    let (named, largest) = (&first.name, first.occurrences.iter().map(|delay| delay.affected_ns).max().unwrap());
+    assert_eq!(sentence.split(',').next().unwrap().to_lowercase(), *named, "{sentence}");
+    assert_eq!(session.app.patterns.list.here().unwrap().source(&found).unwrap().name, *named, "{sentence}");
+    // Its largest delay; the largest of all is another one's, and is said after it.
+    let path = session.app.patterns.path.path;
+    let shown = first.occurrences.iter().find(|delay| delay.path == Some(path as u32)).unwrap();
+    assert_eq!(shown.affected_ns, largest, "{sentence}");
+    assert!(found.anomalies.paths[0].affected_ns > largest, "{sentence}");
+    assert!(sentence.contains("The largest single delay is of rank 1 at "), "{sentence}");
     let page = session.lines();
     assert!(page.iter().any(|l| l.starts_with('▌') && l.contains(&format!("  {named} "))), "{}", page.join("\n"));
 }

@@ -217,7 +217,9 @@ pub fn legends(loaded: &LoadedTimelines, columns: usize) -> Vec<StyledLine> {
     states.dedup();
     let states = states.into_iter().map(|state| format!("{} {}", letter(state), state_name(state)));
     let others = ["┄ waits for another thread", "· short calls"].map(str::to_owned);
-    legends.push(listed(states.chain(others), columns));
+    let cut = (0..2).find_map(|at| loaded.tree(at).deepest);
+    let cut = cut.map(|level| format!("too many calls: those below level {level} are left out"));
+    legends.push(listed(cut.into_iter().chain(states).chain(others), columns));
     legends
 }
 
