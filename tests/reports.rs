@@ -78,6 +78,20 @@ fn pages_draw_all_threads_during_the_slowest_execution() {
     assert!(!page(database.to_str().unwrap()).contains("<h2>All "));
 }
 
+/// Samples have no durations: none of them is the slowest.
+#[test]
+fn reports_of_profiles_have_no_slowest_executions() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/profiles/flat.data");
+    for name in ["page.html", "page.md"] {
+        let path = folder.path().join(name);
+        assert_eq!(stdout(&["report", profile, "-o", path.to_str().unwrap()]), "");
+        let page = std::fs::read_to_string(path).unwrap();
+        assert!(!page.contains("slowest") && !page.contains("Examples"), "{name}");
+        assert!(page.contains("Data quality"), "{name}");
+    }
+}
+
 #[test]
 fn report_prints_a_command_that_gives_the_same_verdict() {
     let mut words = vec!["report", LOCK];

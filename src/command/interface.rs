@@ -223,10 +223,9 @@ impl Analyst {
 impl Analyst {
     /// The comparison as a report; a page shows timelines and threads where the recording has them.
     fn report(&mut self, report: Report<'_>, format: ReportFormat, ctx: &Ctx) -> anyhow::Result<Vec<u8>> {
+        let drawn = drawn(report.model, report.comparison);
         let timelines = match (format, &self.session) {
-            (ReportFormat::Html, Session::Traces(_)) => {
-                Some(self.timelines(&drawn(report.model, report.comparison), ctx)?)
-            }
+            (ReportFormat::Html, Session::Traces(_)) if !drawn.is_empty() => Some(self.timelines(&drawn, ctx)?),
             _ => None,
         };
         let is_page = format == ReportFormat::Html && !matches!(self.session, Session::Databases(_));

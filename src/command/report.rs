@@ -7,6 +7,7 @@ use crate::base::file::Existing;
 use crate::confinement::Files;
 use crate::input::Argument;
 use crate::model::Model;
+use crate::model::execution::ExecutionId;
 use crate::model::thread_lanes::{LanesRequest, ThreadLanes};
 use crate::options::{GroupOptions, InputOptions};
 use crate::session::{Session, UsageError};
@@ -44,11 +45,16 @@ fn format(path: &Path) -> Result<ReportFormat, UsageError> {
 
 impl ReportOptions {
     /// The executions again, with the timelines of those that the page draws.
-    fn timelines(&self, report: &Report<'_>, session: &mut Session, console: &Console<'_>) -> anyhow::Result<Model> {
+    fn timelines(
+        &self,
+        report: &Report<'_>,
+        drawn: &[ExecutionId],
+        session: &mut Session,
+        console: &Console<'_>,
+    ) -> anyhow::Result<Model> {
         let task = report.model.tasks.get(report.model.task).map(String::as_str);
         let places = places(&self.traces(), &self.groups.symbols);
-        let drawn = drawn(report.model, report.comparison);
-        console.with_progress(|ctx| session.model(task, &places, &drawn, ctx))
+        console.with_progress(|ctx| session.model(task, &places, drawn, ctx))
     }
 }
 
@@ -86,8 +92,11 @@ impl Question for ReportOptions {
             None => console::print(&report.markdown())?,
             Some(path) => {
                 let format = format(path)?;
+                let drawn = drawn(&model, &comparison);
                 let timelines = match (format, &mut session) {
-                    (ReportFormat::Html, Session::Traces(_)) => Some(self.timelines(&report, &mut session, console)?),
+                    (ReportFormat::Html, Session::Traces(_)) if !drawn.is_empty() => {
+                        Some(self.timelines(&report, &drawn, &mut session, console)?)
+                    }
                     // Databases and archives have no scheduler events.
                     _ => None,
                 };

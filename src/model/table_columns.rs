@@ -93,22 +93,22 @@ pub fn wait_of(kind: FrameKind) -> Option<WaitKind> {
     }
 }
 
-/// The kind of a frame from its words, and how a thread waits there.
+/// The kind of a frame from its words ([`frame_name`]), and how a thread waits there.
 #[cfg(feature = "parquet")]
 pub fn frame_kind(name: &str, wait: Option<WaitKind>) -> Option<FrameKind> {
-    Some(match (name, wait) {
-        ("wait", Some(wait)) => FrameKind::Wait(wait),
-        ("thread", Some(wait)) => FrameKind::Thread(wait),
-        (_, Some(_)) => return None,
-        ("process", None) => FrameKind::Process,
-        ("function", None) => FrameKind::Function,
-        ("inlined", None) => FrameKind::Inlined,
-        ("file", None) => FrameKind::File,
-        ("kernel function", None) => FrameKind::KernelFunction,
-        ("call", None) => FrameKind::Call,
-        ("no stack", None) => FrameKind::NoStack,
-        _ => return None,
-    })
+    let waiting = wait.map(|wait| vec![FrameKind::Wait(wait), FrameKind::Thread(wait)]);
+    let kinds = waiting.unwrap_or_else(|| {
+        vec![
+            FrameKind::Process,
+            FrameKind::Function,
+            FrameKind::Inlined,
+            FrameKind::File,
+            FrameKind::KernelFunction,
+            FrameKind::Call,
+            FrameKind::NoStack,
+        ]
+    });
+    kinds.into_iter().find(|kind| frame_name(*kind) == name)
 }
 
 /// By context the digest of its frames from the root: what is equal in two databases has one key.

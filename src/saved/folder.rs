@@ -44,7 +44,7 @@ impl FilesBelow {
         if entry.is_file() {
             match kind.begins_at(&path) {
                 Ok(true) => self.found.push(path),
-                // Only what is named like a database is missed: the folder may hold secrets of others.
+                // An unreadable file may be anything; it counts as left out only where its name is that of a database.
                 Err(e) if path.extension() == Some(OsStr::new("why")) => self.leave_out(&path, e),
                 Ok(false) | Err(_) => {}
             }
@@ -75,7 +75,9 @@ impl SavedKind {
             };
             for entry in entries {
                 if left == 0 {
-                    files.leave_out(&folder, "too many files: name its folders one by one");
+                    // One line for the whole search: what is left are as many folders as one likes.
+                    files.leave_out(&folder, "too many files: name the folders one by one");
+                    folders.clear();
                     break;
                 }
                 left -= 1;
@@ -126,8 +128,15 @@ mod tests {
         let below = SavedKind::Executions.below(folder.path());
         assert_eq!(below.found, [deep.join("a.why")]);
         assert_eq!(below.unsearched, [format!("{}: more than 8 folders deep", deep.join("9").display())]);
+        for name in ["a", "b", "c"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+            fs::write(folder.path().join(name).join("a.why"), "").unwrap();
+        }
+        let few = SavedKind::Executions.below_within(folder.path(), 4);
+        assert_eq!(few.unsearched.len(), 1, "one line for all that is left: {few:?}");
+        ["a", "b", "c"].iter().for_each(|name| fs::remove_dir_all(folder.path().join(name)).unwrap());
         let few = SavedKind::Executions.below_within(folder.path(), 8);
         assert!(few.found.is_empty() && few.unsearched.len() == 1, "{few:?}");
-        assert!(few.unsearched[0].ends_with("8: too many files: name its folders one by one"), "{few:?}");
+        assert!(few.unsearched[0].ends_with("8: too many files: name the folders one by one"), "{few:?}");
     }
 }

@@ -18,11 +18,11 @@ use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
 use crate::model::partials::{DurationHistogram, totals};
-use crate::saved::SavedKind;
 use crate::saved::executions::recordings::StoredPart;
-use crate::saved::partials::{FoundTotals, GroupTexts, PartialSums, PartialsFile, SumsError};
+use crate::saved::partials::{FoundTotals, GroupTexts, PartialSums, PartialsFile};
+use crate::saved::{SavedFileError, SavedKind};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Which partial results are wanted.
 #[derive(Debug, Default)]
@@ -77,11 +77,11 @@ fn parsed(path: &Path, texts: &[String]) -> anyhow::Result<Vec<Filter>> {
 }
 
 /// The executions of a task, by its position, by length on all hosts.
-fn lengths(sums: &PartialSums<'_>, task: usize, ctx: &Ctx) -> Result<DurationHistogram, SumsError> {
+fn lengths(sums: &PartialSums<'_>, task: usize, ctx: &Ctx) -> Result<DurationHistogram, SavedFileError> {
     let mut all = DurationHistogram::default();
     sums.each_host(task, ctx, |_, totals| {
         all.add(&totals.by_length);
-        Ok::<(), SumsError>(())
+        Ok::<(), SavedFileError>(())
     })?;
     Ok(all)
 }
@@ -102,7 +102,7 @@ impl Databases {
         let (mut found, mut without) = (Vec::new(), BTreeMap::<String, u64>::new());
         for (_, database) in &self.opened {
             let task_is_wanted = |task: &String| tasks.is_empty() || tasks.contains(task);
-            database.each_part(ctx, |(_, part), model, _| {
+            database.each_part(ctx, |(_, part), _, model| {
                 if !task_is_wanted(&part.task) {
                     return Ok(());
                 }
@@ -157,7 +157,7 @@ fn of_part(model: &Model, part: &StoredPart, groups: &[Vec<Filter>; 2]) -> anyho
 
 /// Totals that were there before, a line for each file.
 fn repeated(sums: &PartialSums<'_>) -> Vec<String> {
-    let line = |(path, count): (&std::path::PathBuf, &usize)| {
+    let line = |(path, count): (&PathBuf, &usize)| {
         let what = figure::plural(*count as u64, "total");
         let verb = if *count == 1 { "is" } else { "are" };
         format!("{}: {what} of a task on a host {verb} in others: each counts once", path.display())
@@ -236,7 +236,7 @@ impl PartialFiles {
         let mut fleet = FleetSums::new(tables.contexts.len());
         sums.each_host(place, ctx, |host, totals| {
             fleet.put(host, totals);
-            Ok::<(), SumsError>(())
+            Ok::<(), SavedFileError>(())
         })?;
         let mut model = Model { names: tables.names.clone(), contexts: tables.contexts.clone(), ..Model::default() };
         (model.tasks, model.task) = (tasks.into(), place);
@@ -249,7 +249,17 @@ impl PartialFiles {
                 fast.join(", ")
             );
         };
-        Ok((model, groups.clone(), compared, repeated(&sums)))
+        let mut lines = repeated(&sums);
+        if let (None, [_, others @ ..]) = (typed, &model.tasks[..])
+            && !others.is_empty()
+        {
+            lines.push(format!(
+                "the first of {} tasks; --task names another: `{}`",
+                others.len() + 1,
+                others.join("`, `")
+            ));
+        }
+        Ok((model, groups.clone(), compared, lines))
     }
 
     /// An error that says the groups.

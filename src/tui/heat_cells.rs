@@ -7,7 +7,9 @@
 use crate::compare::Comparison;
 use crate::compare::heat_map::{HeatMap, HeatSize};
 use crate::model::Model;
+use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// What is to be counted.
@@ -37,9 +39,14 @@ impl HeatQuestion {
     }
 
     /// Count the executions of each cell. `None` where there are no cells.
-    pub fn count(&self) -> Option<HeatMap> {
+    pub fn count(self) -> Option<CountedMap> {
         let groups = [&*self.comparison.slow.members, &*self.comparison.fast.members];
-        HeatMap::new(&self.model, &self.across, groups, self.size)
+        let map = HeatMap::new(&self.model, &self.across, groups, self.size)?;
+        let executions = &self.model.executions;
+        let slowest_first = |id: &ExecutionId| (Reverse(executions.duration(id.index())), *id);
+        let slowest = (0..executions.len()).map(ExecutionId::at).min_by_key(slowest_first);
+        let slowest = slowest.and_then(|id| map.place(&self.model, id)).unwrap_or_default();
+        Some(CountedMap { map: Arc::new(map), slowest, of: self })
     }
 }
 
@@ -47,5 +54,7 @@ impl HeatQuestion {
 #[derive(Clone, Debug)]
 pub struct CountedMap {
     pub map: Arc<HeatMap>,
+    /// Column and row of the slowest execution, of equals the first.
+    pub slowest: (usize, usize),
     pub of: HeatQuestion,
 }

@@ -2,14 +2,13 @@
 
 use super::bookmarks::Bookmark;
 use super::counts::HistogramCounts;
-use super::heat_cells::HeatQuestion;
+use super::heat_cells::{CountedMap, HeatQuestion};
 use super::report::AnomalyReport;
 use crate::base::file::Existing;
 use crate::base::statistics::nearest_rank;
 use crate::base::time::Span;
 use crate::compare::arranged::{ArrangedTree, Arrangement, KernelFrames, TreeDirection};
 use crate::compare::calls::aligned::PairedCalls;
-use crate::compare::heat_map::HeatMap;
 use crate::compare::moments::Divergence;
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
@@ -301,7 +300,7 @@ pub enum Done {
     /// The histograms are counted.
     Counted(Arc<HistogramCounts>),
     /// The cells of the heat map are counted; none where there is no map.
-    Cells(Box<HeatQuestion>, Result<Option<HeatMap>, JobError>),
+    Cells(Box<HeatQuestion>, Box<Result<Option<CountedMap>, JobError>>),
     /// The comparison is done.
     Compared(Result<ComparedGroups, JobError>),
     /// The tree is in this arrangement.

@@ -55,8 +55,8 @@ impl Runner {
                 send(Done::Arranged(arrangement, trees));
             }
             Job::CountCells { question } => {
-                let cells = caught(ctx, || Ok(question.count()));
-                send(Done::Cells(Box::new(question), cells));
+                let cells = caught(ctx, || Ok(question.clone().count()));
+                send(Done::Cells(Box::new(question), Box::new(cells)));
             }
             Job::Mine { settings } => {
                 let found = caught(ctx, || self.backend.anomalies(&settings, ctx)).map(Arc::new);

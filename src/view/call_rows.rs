@@ -40,18 +40,11 @@ fn times(row: &AlignedRow) -> [Ns; 2] {
     [row.a, row.b].map(|calls| calls.map_or(0, |calls| calls.ns))
 }
 
-/// The positions of the rows right below one; of `None` the roots.
-fn children(calls: &PairedCalls, of: Option<u32>) -> impl Iterator<Item = u32> + '_ {
-    let size = |at: u32| calls.rows.get(at as usize).map_or(1, |row| row.size);
-    let (first, end) = of.map_or((0, calls.rows.len() as u32), |of| (of + 1, of + size(of)));
-    std::iter::successors((first < end).then_some(first), move |at| Some(*at + size(*at)).filter(|at| *at < end))
-}
-
 /// The last row of the chain that begins with one.
 pub fn end_of_chain(calls: &PairedCalls, first: u32) -> u32 {
     let mut last = first;
     while let Some(row) = calls.rows.get(last as usize) {
-        let mut below = children(calls, Some(last));
+        let mut below = calls.children(Some(last));
         let (Some(only), None) = (below.next(), below.next()) else { break };
         let Some(next) = calls.rows.get(only as usize) else { break };
         let is_all = times(next).iter().zip(times(row)).all(|(part, whole)| part * 100 >= whole * CHAINED);
@@ -69,7 +62,7 @@ pub fn shown(calls: &PairedCalls, least: Ns, is_open: impl Fn(u32) -> bool) -> V
     let mut found = Vec::new();
     let mut todo: Vec<(usize, u32)> = Vec::new();
     let open = |todo: &mut Vec<(usize, u32)>, level: usize, at: Option<u32>| {
-        let below: Vec<u32> = children(calls, at).collect();
+        let below: Vec<u32> = calls.children(at).collect();
         todo.extend(below.into_iter().rev().map(|at| (level, at)));
     };
     let is_short = |at: u32| calls.rows.get(at as usize).is_some_and(|row| times(row).iter().all(|ns| *ns < least));
@@ -218,7 +211,7 @@ mod tests {
             for (at, row) in rows.iter().enumerate().filter(|(_, row)| row.is_open) {
                 let below = rows[at + 1..].iter().take_while(|below| below.level > row.level);
                 let sum: Ns = below.filter(|below| below.level == row.level + 1).map(|below| below.a_ns).sum();
-                let expected: Ns = children(&calls, Some(row.last)).map(|at| times(&calls.rows[at as usize])[0]).sum();
+                let expected: Ns = calls.children(Some(row.last)).map(|at| times(&calls.rows[at as usize])[0]).sum();
                 assert_eq!(sum, expected);
             }
         }

@@ -12,6 +12,7 @@ use crate::compare::Comparison;
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::compare::members::{sorted_present, values};
 use crate::model::Model;
+use crate::model::context::ContextId;
 use crate::model::histogram::Bins;
 use crate::model::metric::{Metric, Unit};
 use crate::model::table_columns::{context_keys, metric_columns};
@@ -218,7 +219,7 @@ impl Question<'_> {
     /// The contexts of each ranked cause; the others are in none.
     fn causes(&self, comparison: &Comparison) -> String {
         let keys = context_keys(self.model);
-        let of_cause = |rank: u32, contexts: &[crate::model::context::ContextId]| {
+        let of_cause = |rank: u32, contexts: &[ContextId]| {
             let key = |at: usize| keys.get(at).map(|key| format!("SELECT {rank} AS cause, '{key}' AS path_key"));
             contexts.iter().filter_map(|context| key(context.index())).collect::<Vec<_>>()
         };

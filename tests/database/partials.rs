@@ -256,6 +256,15 @@ fn partial_results_are_refused_where_executions_are_needed() {
         refuses(&[command, &[&sums]].concat(), 1, &["sums without executions", "on the databases"]);
     }
     refuses(&["diff", &sums, "--slow", "duration>1ms"], 2, &["have their groups"]);
+    // Which of several tasks is answered, and which others there are, is said where none was named.
+    answer(&[&build[..], &["--slow", "duration>=20ms", "--fast", "duration<=5ms"]].concat());
+    let asked = |words: &[&str]| -> Value {
+        serde_json::from_slice(&answer(&[&["diff", "--json", &sums][..], words].concat())).unwrap()
+    };
+    let first = asked(&[]);
+    assert_eq!((&first["task"], first["warnings"].as_array().unwrap().len()), (&"app:request".into(), 1));
+    assert_eq!(first["warnings"][0], "the first of 2 tasks; --task names another: `client:call`");
+    assert_eq!(asked(&["--task", "app:request"])["warnings"], serde_json::json!([]));
     refuses(&["diff", &sums, &file], 1, &["not a database"]);
     refuses(&["diff", &sums, LOCK], 1, &["no partial results", "whyslow build --partial"]);
     // A host whose executions pass no filter is there.

@@ -93,7 +93,7 @@ fn the_first_look_at_a_run_is_at_the_root_cause_of_the_verdict() {
     let shown = first.occurrences.iter().find(|delay| delay.path == Some(path as u32)).unwrap();
     assert_eq!(shown.affected_ns, largest, "{sentence}");
     assert!(found.anomalies.paths[0].affected_ns > largest, "{sentence}");
-    assert!(sentence.contains("The largest single delay is of rank 1 at "), "{sentence}");
+    assert!(sentence.contains("The largest single delay is that of rank 1, at "), "{sentence}");
     let page = session.lines();
     assert!(page.iter().any(|l| l.starts_with('▌') && l.contains(&format!("  {named} "))), "{}", page.join("\n"));
 }

@@ -80,7 +80,8 @@ fn cells_are_counted_in_the_background() {
     assert!(cells(&update(&mut session.app, UiMessage::Resize(100, 30))).is_empty());
     let new = cells(&update(&mut session.app, UiMessage::Resize(120, 40)));
     let [old, new] = [old, new].map(|mut asked| asked.remove(0));
-    let answer = |of: &HeatQuestion| UiMessage::Done(Done::Cells(Box::new(of.clone()), Ok(of.count())));
+    let answer =
+        |of: &HeatQuestion| UiMessage::Done(Done::Cells(Box::new(of.clone()), Box::new(Ok(of.clone().count()))));
     update(&mut session.app, answer(&old));
     assert!(session.lines().iter().any(|line| line.contains("counting …")));
     update(&mut session.app, answer(&new));
@@ -88,7 +89,7 @@ fn cells_are_counted_in_the_background() {
     // Without memory for them there is the reason.
     let again = cells(&update(&mut session.app, UiMessage::Resize(90, 30))).remove(0);
     let refusal = JobError::Failed("no room".to_owned());
-    update(&mut session.app, UiMessage::Done(Done::Cells(Box::new(again), Err(refusal))));
+    update(&mut session.app, UiMessage::Done(Done::Cells(Box::new(again), Box::new(Err(refusal)))));
     assert!(session.lines().iter().any(|line| line.contains("no room")), "{:?}", session.lines());
 }
 

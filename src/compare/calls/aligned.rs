@@ -11,7 +11,7 @@
 //! [`MOST_STEPS`] they are paired from the left, and counted. ALGORITHMS.md 7.10.
 
 use super::repeats::{RepeatRun, Units};
-use super::{CallTree, PathCall};
+use super::{CallTree, PathCall, children};
 use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::time::Ns;
 use crate::compare::CompareError;
@@ -116,6 +116,11 @@ impl PairedCalls {
         let mut aligning = Aligning { contexts, paired, todo: Vec::new(), cancel };
         aligning.run()?;
         Ok(aligning.paired)
+    }
+
+    /// The positions of the rows right below one, in order; of `None` those of the roots.
+    pub fn children(&self, of: Option<u32>) -> impl Iterator<Item = u32> + '_ {
+        children(of, self.rows.len(), |at| self.rows.get(at as usize).map_or(1, |row| row.size))
     }
 
     /// The row of a call of an execution, that of the call alone where it repeats.
@@ -362,8 +367,8 @@ fn between(a: &[Element], b: &[Element], coarse: &mut usize, mut found: impl FnM
     *coarse += 1;
     let mut j = 0;
     for (i, element) in a.iter().enumerate() {
-        let ahead = b.iter().enumerate().skip(j).take(AHEAD);
-        let partner = ahead.into_iter().find(|(_, other)| other.name == element.name);
+        let mut ahead = b.iter().enumerate().skip(j).take(AHEAD);
+        let partner = ahead.find(|(_, other)| other.name == element.name);
         match partner {
             None => found(Paired::First(i)),
             Some((at, _)) => {

@@ -166,10 +166,7 @@ impl CallTree {
 
     /// The calls that a call makes, in order of time; of `None` the roots.
     pub fn children(&self, of: Option<u32>) -> impl Iterator<Item = u32> + '_ {
-        let size = |at: u32| self.call(at).map_or(1, |call| call.size);
-        let (first, end) = of.map_or((0, self.calls.len() as u32), |of| (of + 1, of + size(of)));
-        let next = move |at: &u32| Some(*at + size(*at)).filter(|at| *at < end);
-        std::iter::successors((first < end).then_some(first), next)
+        children(of, self.calls.len(), |at| self.call(at).map_or(1, |call| call.size))
     }
 
     /// The time of a call that none of its calls has.
@@ -219,6 +216,13 @@ impl CallTree {
         }
         whole > 0 && chained * 100 >= whole * i128::from(CHAINED_CALLS)
     }
+}
+
+/// The positions right below one in pre-order, of `None` those of the roots. `size`: of a subtree, itself included.
+fn children(of: Option<u32>, all: usize, size: impl Fn(u32) -> u32) -> impl Iterator<Item = u32> {
+    let (first, end) = of.map_or((0, all as u32), |of| (of + 1, of + size(of)));
+    let next = move |at: &u32| Some(*at + size(*at)).filter(|at| *at < end);
+    std::iter::successors((first < end).then_some(first), next)
 }
 
 /// A step of a walk along the path.

@@ -39,7 +39,6 @@ use super::{SavedFileError, SavedKind};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::digest::{Digest, Digester};
 use crate::base::file::Output;
-use crate::base::names::Names;
 use crate::base::notice::Notices;
 use crate::base::pack::Pack;
 use crate::base::packed::bytes_of;
@@ -88,14 +87,27 @@ struct PackedPart {
     content: Digest,
 }
 
-/// The tables of a part of a database, without the names of labels; exports read them.
+/// A part where it is in its database.
 #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
-pub struct OwnTables {
-    pub names: Names,
-    /// Packed.
-    bytes: Vec<u8>,
-    /// Of the part's sections.
+pub struct PlacedPart<'a> {
+    database: &'a Database,
+    /// Those of its task.
+    tables: &'a ModelTables,
+    /// Of its sections.
     number: u32,
+}
+
+#[cfg(feature = "parquet")]
+impl PlacedPart<'_> {
+    /// Its tables by themselves, without the names of labels, and the digest by which it is known again. Cost: its
+    /// tables are packed anew, its sections read.
+    pub fn own_tables(&self) -> Result<(ModelTables, Digest), SavedFileError> {
+        let own = self.database.used_of(self.tables, self.number)?;
+        let sections = OF_PART.map(|section| self.database.file.section(section.of(self.number)));
+        let sections: Vec<Vec<u8>> = sections.into_iter().collect::<Result<_, _>>()?;
+        let digest = digest_of_sections(&bytes_of(&own), &sections);
+        Ok((own, digest))
+    }
 }
 
 /// The digest of a part as it is in a database, whose tables may have marks of other parts.
@@ -296,35 +308,29 @@ impl Database {
         let Some(position) = self.contents.tasks().iter().position(|known| known == task) else { return Ok(()) };
         let tables = self.tables(position)?;
         for (_, number, part) in self.parts(task).filter(|(at, ..)| is_chosen(*at)) {
-            let used = self.used(number, &tables)?;
-            let own = used.of(&tables).ok_or_else(|| self.file.contradiction(USED.of(number)))?;
-            joiner.add(self.part(own, number, part, ctx)?);
+            joiner.add(self.part(self.used_of(&tables, number)?, number, part, ctx)?);
         }
         Ok(())
     }
 
-    /// The digest of a part by which its tables are known again.
-    #[cfg(feature = "parquet")]
-    pub fn digest_of_part(&self, own: &OwnTables) -> Result<Digest, SavedFileError> {
-        let sections = OF_PART.map(|section| self.file.section(section.of(own.number)));
-        let sections: Vec<Vec<u8>> = sections.into_iter().collect::<Result<_, _>>()?;
-        Ok(digest_of_sections(&own.bytes, &sections))
+    /// What a part uses of the tables of its task.
+    fn used_of(&self, tables: &ModelTables, number: u32) -> Result<ModelTables, SavedFileError> {
+        let used = self.used(number, tables)?;
+        used.of(tables).ok_or_else(|| self.file.contradiction(USED.of(number)))
     }
 
-    /// Pass each part of each task to `put`, with its recording, as a model by itself; and its own tables.
+    /// Pass each part of each task to `put`, with its recording and its place, as a model by itself.
     pub fn each_part<E: From<SavedFileError>>(
         &self,
         ctx: &Ctx,
-        mut put: impl FnMut((&StoredRecording, &StoredPart), Model, &OwnTables) -> Result<(), E>,
+        mut put: impl FnMut((&StoredRecording, &StoredPart), &PlacedPart<'_>, Model) -> Result<(), E>,
     ) -> Result<(), E> {
         for (position, task) in self.contents.tasks().iter().enumerate() {
             let tables = self.tables(position)?;
             for (at, number, part) in self.parts(task) {
-                let used = self.used(number, &tables)?;
-                let own = used.of(&tables).ok_or_else(|| self.file.contradiction(USED.of(number)))?;
-                let tables = OwnTables { names: own.names.clone(), bytes: bytes_of(&own), number };
-                let model = join::named_labels(self.part(own, number, part, ctx)?);
-                put((&self.contents.recordings[at], part), model, &tables)?;
+                let model = self.part(self.used_of(&tables, number)?, number, part, ctx)?;
+                let place = PlacedPart { database: self, tables: &tables, number };
+                put((&self.contents.recordings[at], part), &place, join::named_labels(model))?;
             }
         }
         Ok(())

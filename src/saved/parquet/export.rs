@@ -31,8 +31,9 @@ pub fn export(database: &Database, folder: &Path, ctx: &Ctx) -> Result<u64, Parq
     let parts = database.contents.recordings.iter().map(|recording| recording.parts.len() as u64).sum();
     ctx.progress.enter("exporting", parts);
     let mut files = 0;
-    database.each_part(ctx, |(recording, part), model, own| {
-        let rest = RestOfPart::new((recording, part), &model, &own.names, database.digest_of_part(own)?);
+    database.each_part(ctx, |(recording, part), placed, model| {
+        let (own, digest) = placed.own_tables()?;
+        let rest = RestOfPart::new((recording, part), &model, &own.names, digest);
         let tables = PartTables { folder, recording, part, model: &model, texts: texts(&model), rest };
         let mut groups: BTreeMap<(i64, NameId), Vec<u32>> = BTreeMap::new();
         for (number, (start, who)) in model.executions.start.iter().zip(model.executions.who.iter()).enumerate() {

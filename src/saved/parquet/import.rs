@@ -12,6 +12,7 @@ use crate::base::ctx::Ctx;
 use crate::base::digest::Digest;
 use crate::base::file::Output;
 use crate::base::names::{NameId, Names};
+use crate::base::packed::bytes_of;
 use crate::base::time::{Span, Timestamp};
 use crate::model::column_values::ColumnValues;
 use crate::model::context::{ContextId, Contexts, Frame};
@@ -59,7 +60,7 @@ pub fn import(folders: &[PathBuf], output: Output, ctx: &Ctx) -> Result<u64, Par
         if rest.part.content.to_string() != name {
             return Err(changed(path, &name));
         }
-        let key = (rest.recording.digest, crate::base::packed::bytes_of(&rest.recording));
+        let key = (rest.recording.digest, bytes_of(&rest.recording));
         by_recording.entry(key).or_default().push((rest, files));
     }
     if by_recording.is_empty() {
@@ -76,13 +77,18 @@ pub fn import(folders: &[PathBuf], output: Output, ctx: &Ctx) -> Result<u64, Par
             ctx.cancel.check()?;
             let model = PartReader { rest: &rest, files: &files, model: Model::default() }.model()?;
             if !restored.part(rest.part.clone(), rest.digest, &model) {
-                let path = files.get("recordings").and_then(|files| files.first()).cloned().unwrap_or_default();
+                let path = recordings_of(&files);
                 return Err(changed(&path, &rest.part.content.to_string()));
             }
             ctx.progress.step(1);
         }
     }
     Ok(restored.save(output)?)
+}
+
+/// The file that says what the part is, by which errors about all of its files name it.
+fn recordings_of(files: &PartFiles) -> PathBuf {
+    files.get("recordings").and_then(|files| files.first()).cloned().unwrap_or_default()
 }
 
 fn changed(path: &Path, part: &str) -> ParquetFileError {
@@ -316,7 +322,7 @@ impl PartReader<'_> {
         let is_whole = order.iter().enumerate().all(|(at, (number, ..))| i64::try_from(at) == Ok(*number));
         if !is_whole || order.len() as u64 != self.rest.part.count {
             let (found, count) = (order.len(), self.rest.part.count);
-            let path = self.files.get("recordings").and_then(|files| files.first()).cloned().unwrap_or_default();
+            let path = recordings_of(self.files);
             let part = self.rest.part.content.to_string();
             let why = format!("{found} of its {count} executions are there: a partition is missing, or there twice");
             return Err(ParquetFileError::Incomplete { path, part, why });
@@ -389,7 +395,7 @@ impl PartReader<'_> {
             let sum = row.iter().try_fold(0_u64, |sum, time| sum.checked_add(time.ns));
             let is_sorted = row.is_sorted_by(|a, b| a.context < b.context);
             if !is_sorted || sum != u64::try_from(self.model.executions.duration(execution)).ok() {
-                let path = self.files.get("recordings").and_then(|files| files.first()).cloned().unwrap_or_default();
+                let path = recordings_of(self.files);
                 let part = self.rest.part.content.to_string();
                 let why = format!("the times of execution {execution} in `spent` do not add up to its duration");
                 return Err(ParquetFileError::Incomplete { path, part, why });

@@ -10,6 +10,7 @@ use super::{CONTENTS, GroupTexts, PartialContents, PartialHost, PartialTask, Par
 use crate::base::ctx::Ctx;
 use crate::base::digest::Digest;
 use crate::base::file::Output;
+use crate::base::names::NameId;
 use crate::base::pack::Pack;
 use crate::base::packed::bytes_of;
 use crate::model::Model;
@@ -74,7 +75,8 @@ impl FoundTotals {
             groups.flat_map(|group| group.contexts.iter().map(|(context, _)| *context)).collect()
         };
         let (mut tables, mut new) = (ModelTables::default(), BTreeMap::new());
-        let [unproven, runtime] = [marked(model.names.unproven()), marked(model.names.runtime())];
+        let unproven: BTreeSet<NameId> = model.names.unproven().collect();
+        let runtime: BTreeSet<NameId> = model.names.runtime().collect();
         for context in all(&hosts) {
             let Frame { kind, name: old } = model.contexts.frame(context);
             let name = tables.names.intern(model.names.get(old));
@@ -93,10 +95,6 @@ impl FoundTotals {
         }
         FoundTotals { task, groups, hosts, tables }
     }
-}
-
-fn marked<T: Ord>(all: impl Iterator<Item = T>) -> BTreeSet<T> {
-    all.collect()
 }
 
 /// Where totals are.
@@ -236,7 +234,7 @@ impl<'a> PartialSums<'a> {
     }
 
     /// Pass the total of each host of a task, by its position, in the order of their names.
-    pub fn each_host<E: From<SumsError>>(
+    pub fn each_host<E: From<SavedFileError>>(
         &self,
         task: usize,
         ctx: &Ctx,
@@ -245,7 +243,7 @@ impl<'a> PartialSums<'a> {
         let Some(TaskSums { hosts, ids, .. }) = self.tasks.get(task) else { return Ok(()) };
         ctx.progress.enter("adding up", hosts.len() as u64);
         for (host, summands) in hosts {
-            ctx.cancel.check().map_err(SumsError::from)?;
+            ctx.cancel.check().map_err(SavedFileError::from)?;
             let mut sum = HostTotals::default();
             for summand in summands {
                 sum.add(&self.read(summand, ids)?);
@@ -257,7 +255,11 @@ impl<'a> PartialSums<'a> {
     }
 
     /// A total in the ids of the united tables.
-    fn read(&self, Summand { place, .. }: &Summand, ids: &BTreeMap<usize, UnitedIds>) -> Result<HostTotals, SumsError> {
+    fn read(
+        &self,
+        Summand { place, .. }: &Summand,
+        ids: &BTreeMap<usize, UnitedIds>,
+    ) -> Result<HostTotals, SavedFileError> {
         let (at, mut totals) = match place {
             TotalsPlace::Found(at, totals) => (*at, HostTotals::clone(totals)),
             TotalsPlace::File(file, task, host) => {
@@ -274,10 +276,9 @@ impl<'a> PartialSums<'a> {
     }
 
     /// Write the file of the sums to an output, where only a file of partial results may be replaced.
-    pub fn save(&self, output: Output, ctx: &Ctx) -> Result<u64, SumsError> {
+    pub fn save(&self, output: Output, ctx: &Ctx) -> Result<u64, SavedFileError> {
         let path = output.path().to_owned();
-        let mut failed = None;
-        let written = save_sections(SavedKind::Partials, output, |out| {
+        save_sections(SavedKind::Partials, output, |out| {
             let io = |error| SavedFileError::Io { path: path.clone(), error };
             out.add(CONTENTS, &bytes_of(&self.contents())).map_err(io)?;
             for (task, TaskSums { tables, .. }) in (0..).zip(&self.tasks) {
@@ -285,25 +286,16 @@ impl<'a> PartialSums<'a> {
             }
             let mut number = 0;
             for task in 0..self.tasks.len() {
-                let written = self.each_host(task, ctx, |_, totals| {
+                self.each_host(task, ctx, |_, totals| {
                     let mut pack = Pack::default();
                     totals::pack(totals, &mut pack);
                     out.add(TOTALS.of(number), &pack.0).map_err(io)?;
                     number += 1;
-                    Ok::<(), SumsError>(())
-                });
-                match written {
-                    Err(SumsError::Saved(error)) => return Err(error),
-                    Err(other) => failed = Some(other),
-                    Ok(()) => {}
-                }
+                    Ok::<(), SavedFileError>(())
+                })?;
             }
             Ok(())
-        });
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(written?),
-        }
+        })
     }
 
     fn contents(&self) -> PartialContents {

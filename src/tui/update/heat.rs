@@ -5,7 +5,6 @@
 
 use super::groups::take_along;
 use crate::compare::heat_map::{HeatCorner, HeatMap, axes};
-use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
 use crate::tui::app::App;
@@ -15,8 +14,6 @@ use crate::tui::job::{Job, JobError};
 use crate::tui::pane::Pane;
 use crate::tui::panes::histograms::state::has_heat;
 use crate::view::words;
-use std::cmp::Reverse;
-use std::sync::Arc;
 
 /// Ask for the cells again where they are not those of the screen; until they are counted the old ones stay.
 pub(super) fn refresh(app: &mut App) {
@@ -39,21 +36,18 @@ pub(super) fn refresh(app: &mut App) {
 }
 
 /// Take the cells of a question, if it is the latest one.
-pub(super) fn on_cells(app: &mut App, question: HeatQuestion, cells: Result<Option<HeatMap>, JobError>) {
+pub(super) fn on_cells(app: &mut App, question: &HeatQuestion, cells: Result<Option<CountedMap>, JobError>) {
     let heat = &mut app.histograms.heat;
-    if !heat.asked.as_ref().is_some_and(|asked| asked.is_same(&question)) {
+    if !heat.asked.as_ref().is_some_and(|asked| asked.is_same(question)) {
         return;
     }
     heat.busy = None;
     let before = heat.counted.take();
-    let map = match cells {
-        Ok(map) => map,
-        Err(error) => {
-            heat.failure = Some(error.to_string());
-            return;
-        }
-    };
-    let Some(map) = map else { return };
+    match cells {
+        Ok(counted) => heat.counted = counted,
+        Err(error) => heat.failure = Some(error.to_string()),
+    }
+    let Some(CountedMap { map, slowest, .. }) = &heat.counted else { return };
     // The cursor keeps its place in the values of the same map; on another it begins at the slowest execution.
     let (column, row) = heat.cursor;
     let same = before.filter(|before| before.map.across == map.across);
@@ -62,15 +56,8 @@ pub(super) fn on_cells(app: &mut App, question: HeatQuestion, cells: Result<Opti
             let found = map.box_of(&[corner.clone(), corner]);
             (found.columns.start, found.rows.start)
         }
-        None => slowest(&question.model).and_then(|id| map.place(&question.model, id)).unwrap_or_default(),
+        None => *slowest,
     };
-    heat.counted = Some(CountedMap { map: Arc::new(map), of: question });
-}
-
-/// The slowest execution, of equals the first.
-fn slowest(model: &Model) -> Option<ExecutionId> {
-    let slowest_first = |id: &ExecutionId| (Reverse(model.executions.duration(id.index())), *id);
-    (0..model.executions.len()).map(ExecutionId::at).min_by_key(slowest_first)
 }
 
 /// The cell so many columns and rows away, inside the map.

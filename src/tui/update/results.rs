@@ -46,7 +46,7 @@ fn take(app: &mut App, done: Done) {
             restore::metric(app);
             // Counts are the last part of a job only when the comparison came before them.
         }
-        Done::Cells(question, cells) => heat::on_cells(app, *question, cells),
+        Done::Cells(question, cells) => heat::on_cells(app, &question, *cells),
         Done::Compared(Ok(ComparedGroups { comparison, trees })) => {
             app.busy = None;
             app.failure = None;

@@ -117,7 +117,7 @@ pub(super) fn write_unexplained(found: &Anomalies, shown: ListBounds, out: &mut 
     let late: Ns = all.iter().filter_map(|u| u.late).map(|late| late.ns).sum();
     let late = match late {
         0 => String::new(),
-        ns => format!("; {} of waiting for late ranks that exceeded no limit", figure::duration(ns)),
+        ns => format!("; {} of waiting for the ranks named, whose own time exceeded no limit", figure::duration(ns)),
     };
     writeln!(out, "\n{waits} waits without a known cause, {} longer than usual in total{late}", figure::duration(ns))?;
     for u in all.iter().take(shown.waits) {

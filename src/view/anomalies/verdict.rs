@@ -29,63 +29,64 @@ pub fn verdict_path(found: &Anomalies) -> Option<usize> {
     largest(first_source(found)?.occurrences.iter())?.path.map(|path| path as usize)
 }
 
-/// The root cause that cost most and the largest single delay, which are one where the first root cause has one delay;
-/// without a root cause the rank that others waited for most.
+/// The root cause that cost most, then the largest single delay; without a root cause the rank that others waited for
+/// most.
 pub fn verdict(found: &Anomalies) -> String {
     if let Some(ExaminedExecutions { task, count }) = &found.examined.executions {
         return of_executions(found, task, *count);
     }
-    match first_source(found) {
-        Some(source) if source.affected_ns > 0 && source.occurrences.len() > 1 => {
-            let single = of_largest_delay(found, false).map_or_else(String::new, |single| format!(" {single}"));
-            of_source(found, source) + &single
+    let Some(source) = first_source(found) else { return without_source(found) };
+    match &source.occurrences[..] {
+        [only] if source.affected_ns > 0 => {
+            let begin = |who: &str| format!("{} delayed others most, once", capitalised(who));
+            of_delay(found, only, begin).unwrap_or_default()
         }
-        Some(_) => of_largest_delay(found, true).unwrap_or_default(),
-        None => {
-            let waits: u64 = found.unexplained.iter().map(|row| row.waits).sum();
-            let late = found.waiting.as_ref().and_then(of_late_rank);
-            match (waits, late) {
-                (0, None) => examined(found, &Notices::default()),
-                (0, Some(late)) => late,
-                (n, None) => format!("{n} waits were unusually long, and the recording does not show why."),
-                (n, Some(late)) => format!("{late} {n} waits were unusually long; no unusual event explains them."),
-            }
+        _ => {
+            let begin = |who: &str| format!("The largest single delay is that of {who}");
+            let all = found.sources.iter().filter(|source| !source.idle).flat_map(|source| &source.occurrences);
+            let single = largest(all).filter(|single| single.affected_ns > 0);
+            let single = single.and_then(|single| of_delay(found, single, begin));
+            of_source(found, source) + &single.map_or_else(String::new, |single| format!(" {single}"))
         }
     }
 }
 
-/// `Rank 1, after MPI_Waitall, delayed others most: 794 ms in all, 7 times from 0.564900 s to 3.206321 s.`
+/// The rank that others waited for most, and how many long waits there were.
+fn without_source(found: &Anomalies) -> String {
+    let waits: u64 = found.unexplained.iter().map(|row| row.waits).sum();
+    let late = found.waiting.as_ref().and_then(of_late_rank);
+    match (waits, late) {
+        (0, None) => examined(found, &Notices::default()),
+        (0, Some(late)) => late,
+        (n, None) => format!("{n} waits were unusually long, and the recording does not show why."),
+        (n, Some(late)) => format!("{late} {n} waits were unusually long; no unusual event explains them."),
+    }
+}
+
+/// `Rank 1, after MPI_Waitall, delayed others most: by 794 ms in all, 7 times from 0.564900 s to 3.206321 s.`
 fn of_source(found: &Anomalies, source: &RootCause) -> String {
     let Words { who, did, .. } = Words::of(source);
     let span = source.span();
     let [first, last] = [span.start, span.end].map(|at| figure::stamp(at - found.origin));
-    format!(
-        "{}, {did}, delayed others most: by {} in all, {} from {first} to {last}.",
-        capitalised(&who),
-        figure::duration(source.affected_ns),
-        figure::plural(source.occurrences.len() as u64, "time")
-    )
+    let times = figure::plural(source.occurrences.len() as u64, "time");
+    let [affected, excess] = [source.affected_ns, source.excess_ns].map(figure::duration);
+    let (what, cost) = match source.affected_ns {
+        0 => (format!("took longer than usual: {excess}"), "; no other thread is known to have waited for it"),
+        _ => (format!("delayed others most: by {affected}"), ""),
+    };
+    format!("{}, {did}, {what} in all, {times} from {first} to {last}{cost}.", capitalised(&who))
 }
 
-/// The largest single delay of all root causes; `is_first` where it is all that the first root cause caused.
-fn of_largest_delay(found: &Anomalies, is_first: bool) -> Option<String> {
-    let sources = found.sources.iter().filter(|source| !source.idle);
-    let single = largest(sources.flat_map(|source| &source.occurrences))?;
-    let first = found.paths.get(single.path? as usize)?.steps.first()?;
-    let (who, at) = (name(found, first), figure::stamp(first.span.start - found.origin));
-    let which = match is_first && single.affected_ns > 0 {
-        true => format!("{} delayed others most, once, at {at}", capitalised(&who)),
-        false => format!("The largest single delay is of {who} at {at}"),
-    };
-    let cost = match single.affected_ns {
-        0 => "no other thread is known to have waited for it".to_owned(),
-        affected => format!("others waited {} for it", figure::duration(affected)),
-    };
-    Some(format!("{which}: {}; {cost}.", sentence(first)))
+/// One delay; `begin` names who caused it.
+fn of_delay(found: &Anomalies, delay: &CausedDelay, begin: impl Fn(&str) -> String) -> Option<String> {
+    let first = found.paths.get(delay.path? as usize)?.steps.first()?;
+    let (begin, at) = (begin(&name(found, first)), figure::stamp(first.span.start - found.origin));
+    let affected = figure::duration(delay.affected_ns);
+    Some(format!("{begin}, at {at}: {}; others waited {affected} for it.", sentence(first)))
 }
 
 /// The rank that others waited for most, usual or not: `Rank 8, computation after MPI_Barrier, was waited for most: 696
-/// ms of the 1.23 s in which ranks waited for late ones (56%).`
+/// ms of the 1.23 s in which ranks waited for late ones (56.4%).`
 fn of_late_rank(waiting: &Waiting) -> Option<String> {
     let first = waiting.costs.first().filter(|first| first.ns > 0 && waiting.waited_ns > 0)?;
     let function =
@@ -141,7 +142,9 @@ fn of_executions(found: &Anomalies, task: &str, executions: u64) -> String {
 mod tests {
     use super::*;
     use crate::base::notice::Notice;
+    use crate::base::time::{Span, Timestamp};
     use crate::model::anomalies::{Examined, Pattern};
+    use crate::model::event_kind::EventKind;
     use crate::model::settings::PatternVerdict;
 
     fn pattern(verdict: PatternVerdict) -> Pattern {
@@ -155,6 +158,50 @@ mod tests {
             limit_ns: 2,
             longest_ns: 1,
         }
+    }
+
+    /// A root cause of rank `stream` by these delays, as (affected, excess).
+    fn source(stream: u32, delays: &[(i64, i64)]) -> RootCause {
+        let delay = |(affected_ns, excess_ns): &(i64, i64)| CausedDelay {
+            anomaly: 0,
+            path: Some(0),
+            paths: 1,
+            span: Span::new(Timestamp::new(0), Timestamp::new(*excess_ns)),
+            affected_ns: *affected_ns,
+            excess_ns: *excess_ns,
+            factor: 2.0,
+            is_new: false,
+            executions: Vec::new(),
+        };
+        RootCause {
+            streams: vec![stream],
+            name: format!("rank {stream}"),
+            process: String::new(),
+            what: "after MPI_Recv".into(),
+            kind: EventKind::Gap,
+            function: None,
+            carriers: Vec::new(),
+            victim: None,
+            noise: None,
+            route: None,
+            idle: false,
+            in_executions: false,
+            affected_ns: delays.iter().map(|(affected, _)| affected).sum(),
+            excess_ns: delays.iter().map(|(_, excess)| excess).sum(),
+            factor: 2.0,
+            executions: 0,
+            occurrences: delays.iter().map(delay).collect(),
+        }
+    }
+
+    #[test]
+    fn the_first_root_cause_is_named_also_where_no_thread_waited_for_any() {
+        let sources = vec![source(1, &[(0, 3_000_000), (0, 3_000_000)]), source(2, &[(0, 5_000_000)])];
+        let found = Anomalies { sources, ..Anomalies::default() };
+        let sentence = "Rank 1, after MPI_Recv, took longer than usual: 6.00 ms in all, 2 times from 0.000000 s to \
+                        0.003000 s; no other thread is known to have waited for it.";
+        assert_eq!(verdict(&found), sentence);
+        assert_eq!(verdict_path(&found), Some(0));
     }
 
     #[test]

@@ -28,8 +28,11 @@ pub(super) struct Example {
     pub thread: String,
 }
 
-/// So many of the slow group, the slowest first.
+/// So many of the slow group, the slowest first. Samples of a profile are none: they have no durations.
 fn slowest(model: &Model, comparison: &Comparison, most: usize) -> Vec<ExecutionId> {
+    if model.profile.is_some() {
+        return Vec::new();
+    }
     let mut slow = comparison.slow.members.clone();
     let by_duration = |id: &ExecutionId| (std::cmp::Reverse(model.executions.duration(id.index())), *id);
     if most > 0 && most < slow.len() {

@@ -162,6 +162,10 @@ fn differences(report: &Report<'_>, out: &mut String) -> fmt::Result {
 }
 
 fn example_table(report: &Report<'_>, out: &mut String) -> fmt::Result {
+    let examples = examples(report.model, report.comparison, SLOWEST);
+    if examples.is_empty() {
+        return Ok(());
+    }
     writeln!(
         out,
         "<h2>The slowest executions, and a typical fast one</h2>\n<div class=\"wide\">\n\
@@ -169,7 +173,7 @@ fn example_table(report: &Report<'_>, out: &mut String) -> fmt::Result {
          <th class=\"n\">execution<th>type<th class=\"n\">starts at<th>time of day (UTC)<th class=\"n\">duration\
          <th>waited for most<th>thread</tr>"
     )?;
-    for e in examples(report.model, report.comparison, SLOWEST) {
+    for e in examples {
         writeln!(
             out,
             "<tr><td class=\"{}\">{}<td class=\"n\">{}<td>{}<td class=\"n\">{}<td>{}<td class=\"n\">{}<td>{}<td>{}\
@@ -204,6 +208,9 @@ fn timelines(report: &Report<'_>, out: &mut String) -> fmt::Result {
         .into_iter()
         .filter_map(|(group, id)| Some(DrawnExecution { group, number: id.raw(), timeline: model.timelines.get(&id)? }))
         .collect();
+    if executions.is_empty() {
+        return Ok(());
+    }
     writeln!(
         out,
         "<h2>The slowest execution and a typical fast one</h2>\n<div class=\"wide\">{}</div>",

@@ -56,8 +56,14 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
             writeln!(out, "- {}", Plain(sentence))?;
         }
     }
-    writeln!(out, "\n### Examples\n\n| group | execution | starts at | duration | thread |\n|---|---:|---|---:|---|")?;
-    for e in examples(model, c, SLOWEST) {
+    let examples = examples(model, c, SLOWEST);
+    if !examples.is_empty() {
+        writeln!(
+            out,
+            "\n### Examples\n\n| group | execution | starts at | duration | thread |\n|---|---:|---|---:|---|"
+        )?;
+    }
+    for e in examples {
         let start = e.time_of_day.map_or_else(|| e.start.clone(), |time| format!("{} ({time} UTC)", e.start));
         writeln!(out, "| {} | {} | {start} | {} | {} |", e.group, e.number, e.duration, Plain(&e.thread))?;
     }

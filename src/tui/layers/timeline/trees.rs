@@ -9,7 +9,7 @@ use super::state::aligned::AlignedView;
 use crate::base::figure;
 use crate::base::time::Ns;
 use crate::tui::actions::Action;
-use crate::tui::canvas::{Canvas, clip, width, wrap};
+use crate::tui::canvas::{Canvas, clip, wrap};
 use crate::tui::theme::{StyleScope, Theme};
 use crate::tui::widget::page::{StyledLine, paragraph, plain};
 use crate::tui::widget::table::{TableColumn, TableLayout};
@@ -37,7 +37,9 @@ pub fn act(loaded: &mut LoadedTimelines, action: Action, page: usize) -> bool {
 /// The cursors of both timelines go to the calls of the row.
 fn point(loaded: &mut LoadedTimelines) {
     let shown = loaded.trees.as_ref().and_then(|view| view.here());
-    let Some(row) = shown.and_then(|shown| loaded.calls.rows.get(shown.last as usize)) else { return };
+    // Of short calls the first one, else the innermost of a chain.
+    let at = shown.map(|shown| if shown.short > 0 { shown.first } else { shown.last });
+    let Some(row) = at.and_then(|at| loaded.calls.rows.get(at as usize)) else { return };
     let moments = match [row.a, row.b].map(|calls| calls.map(|calls| calls.start_ns)) {
         [Some(a), Some(b)] => [a, b],
         [Some(a), None] => [a, loaded.calls.time_in_other(0, a)],
@@ -71,8 +73,7 @@ pub fn jump(loaded: &mut LoadedTimelines, columns: usize) {
 /// Draw the rows, below a line of heads.
 pub fn draw(canvas: &mut Canvas<'_>, loaded: &LoadedTimelines, view: &AlignedView, names: &[String; 2]) {
     // In wide terminals the figures are beside the names, and a bar is beside the figures.
-    let names_of = view.rows.iter().zip(&view.labels).map(|(shown, label)| shown.level + width(label) + 2);
-    let wanted = names_of.max().unwrap_or(0).max(LEAST_NAME) + FIGURES;
+    let wanted = view.name_columns.max(LEAST_NAME) + FIGURES;
     let columns = [
         TableColumn::left(""),
         TableColumn::right("").gap(1).fixed(9),
@@ -136,10 +137,11 @@ pub fn text(loaded: &LoadedTimelines, view: &AlignedView, names: &[String; 2], c
     let row = loaded.calls.rows.get(shown.last as usize);
     let of = |at: usize, ns: Ns| {
         let name = &names[at];
-        let calls = row.and_then(|row| row.calls(at));
+        // Short calls beside each other have the sum of all of them, of which the row is one.
+        let calls = row.and_then(|row| row.calls(at)).filter(|_| shown.short == 0);
         match calls {
-            None => format!("{name}: none"),
-            Some(_) if shown.short > 0 => format!("{name}: {}", figure::time(ns as f64)),
+            None if ns == 0 => format!("{name}: none"),
+            None => format!("{name}: {}", figure::time(ns as f64)),
             Some(calls) => {
                 let own = if calls.times == 1 {
                     format!(", itself {}", figure::time(loaded.tree(at).own_ns(calls.first) as f64))

@@ -7,6 +7,7 @@ use crate::base::time::Ns;
 use crate::compare::calls::aligned::{AlignedRow, PairedCalls};
 use crate::model::Model;
 use crate::tui::actions::Action;
+use crate::tui::canvas::width;
 use crate::view::call_rows::{self, ShownCalls};
 use std::collections::BTreeSet;
 
@@ -24,6 +25,8 @@ pub struct AlignedView {
     pub rows: Vec<ShownCalls>,
     /// Their names.
     pub labels: Vec<String>,
+    /// Columns of the widest name, with its indent and mark.
+    pub name_columns: usize,
     pub cursor: usize,
     /// The first row on the screen.
     pub top: usize,
@@ -48,6 +51,8 @@ impl AlignedView {
         let least = (self.longest / SHOWN).max(1);
         self.rows = call_rows::shown(calls, least, |row| self.open.contains(&row));
         self.labels = self.rows.iter().map(|shown| call_rows::label(model, calls, shown)).collect();
+        let names = self.rows.iter().zip(&self.labels).map(|(shown, label)| shown.level + width(label) + 2);
+        self.name_columns = names.max().unwrap_or(0);
         self.cursor = self.cursor.min(self.rows.len().saturating_sub(1));
     }
 
@@ -84,8 +89,8 @@ impl AlignedView {
     pub fn unfold(&mut self, model: &Model, calls: &PairedCalls) {
         let Some(shown) = self.here().copied() else { return };
         if shown.short > 0 {
-            let size = |at: u32| calls.rows.get(at as usize).map_or(1, |row| row.size);
-            let beside = std::iter::successors(Some(shown.first), |at| Some(*at + size(*at)));
+            let parent = calls.rows.get(shown.first as usize).and_then(|row| row.parent);
+            let beside = calls.children(parent).skip_while(|at| *at < shown.first);
             self.open.extend(beside.take(shown.short));
         } else {
             self.open.insert(shown.last);

@@ -1,7 +1,7 @@
 //! The cursor among the calls of a timeline, on its events, and in both executions at corresponding moments.
 //!
 //! In: timelines, the call trees of both, and how they are aligned. The cursor is on a segment; it may also be on a
-//! line of its calls. Wherever it goes, the other execution's goes to the corresponding moment. Cost of a
+//! line of its calls. Wherever it goes, the cursor of the other execution goes to the corresponding moment. Cost of a
 //! step: the cells of a line, or a walk down the tree at one moment.
 
 use super::aligned::AlignedView;
@@ -232,10 +232,6 @@ fn longest_in(tree: &CallTree, line: usize, range: Range<Ns>) -> Option<Ns> {
 /// The begin of the next call of a line after a window (1), or before it (-1).
 fn beyond(tree: &CallTree, line: usize, window: &Range<Ns>, by: isize) -> Option<Ns> {
     let level = tree.lines().get(line)?.start;
-    let starts = tree.level(level).iter().filter_map(|at| tree.call(*at)).map(|call| call.start_ns);
-    if by > 0 {
-        starts.into_iter().find(|start| *start >= window.end)
-    } else {
-        starts.into_iter().rfind(|start| *start < window.start)
-    }
+    let mut starts = tree.level(level).iter().filter_map(|at| tree.call(*at)).map(|call| call.start_ns);
+    if by > 0 { starts.find(|start| *start >= window.end) } else { starts.rfind(|start| *start < window.start) }
 }
