@@ -9,6 +9,7 @@
 
 use super::stack_tables::{LazyStackTables, StackTables};
 use super::stacks::StackId;
+use super::thread_groups::ThreadGroups;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names, fold_digits};
 use crate::base::notice::Notices;
@@ -88,7 +89,7 @@ pub fn marks(
     drop(reader);
     let tables = if recorded { None } else { Some(stacks.get(timeline, symbol_paths, ctx)?) };
     let tables = tables.as_deref();
-    let sites = tables.map(|tables| tables.sites(timeline, symbol_paths, ctx)).transpose()?.zip(tables);
+    let sites = tables.map(|tables| tables.sites(timeline, symbol_paths, ctx)).transpose()?;
     let ret = timeline.field_name(DerivedField::Returned);
     let name_of_task = definition.thread.as_deref().map(fold_digits);
     let marks = timeline.marks_with(|add| {
@@ -96,20 +97,21 @@ pub fn marks(
         let matches = |thread: &Thread, t: Timestamp| name_of_task.is_none() || thread.name_at(t).is_some_and(is_name);
         let ever_matches = |thread: &Thread| name_of_task.is_none() || thread.names.iter().any(|own| is_name(own.name));
         let reader = timeline.reader(Asker::Tasks);
-        let is_site = |id: ThreadId, wait: &ThreadWait| match &sites {
-            None => wait.call.is_some_and(|c| Some(c.name) == call),
-            Some((sites, tables)) => {
-                tables.functions(sites, &reader, id, wait.span.start).any(|name| is_named(name, &definition.call))
-            }
-        };
         for (id, thread) in timeline.threads_by_id().filter(|(_, thread)| !thread.idle && ever_matches(thread)) {
             if ctx.cancel.is_cancelled() {
                 break;
             }
             let mut segments = reader.segments(id);
             let mut before: Option<ThreadWait> = None;
+            let mut stacks = tables.map(|tables| tables.timelines.cursor(&reader, id));
+            let mut is_site = |wait: &ThreadWait| match sites.zip(stacks.as_mut()) {
+                None => wait.call.is_some_and(|c| Some(c.name) == call),
+                Some((sites, stacks)) => {
+                    sites.names(stacks.at(wait.span.start)).any(|name| is_named(name, &definition.call))
+                }
+            };
             let waits = waits(timeline, &reader, id);
-            for to in waits.filter(|wait| matches(thread, wait.span.start) && is_site(id, wait)) {
+            for to in waits.filter(|wait| matches(thread, wait.span.start) && is_site(wait)) {
                 let Some(from) = before.replace(to) else { continue };
                 let (start, end) = (from.span.end, to.span.start);
                 if start <= end {
@@ -178,11 +180,15 @@ impl WaitSites {
     ) -> Result<WaitSites, Cancelled> {
         // Missing symbols are reported when the executions are explained.
         let mut unreported = Notices::default();
-        let reader = timeline.reader(Asker::Tasks);
+        let counter = timeline.reader(Asker::Tasks);
+        let groups = ThreadGroups::new(timeline, |id| counter.segments(id).len() as u64);
         let mut stacks: BTreeSet<StackId> = BTreeSet::new();
-        for (id, _) in timeline.threads_by_id().filter(|(_, thread)| !thread.idle) {
-            stacks.extend(waits(timeline, &reader, id).map(|wait| timelines.at(&reader, id, wait.span.start)));
-        }
+        let of_thread = |reader: &RowReader<'_>, id: ThreadId, thread: &Thread| {
+            let mut cursor = timelines.cursor(reader, id);
+            let of_wait = |wait: ThreadWait| cursor.at(wait.span.start);
+            (!thread.idle).then(|| waits(timeline, reader, id).map(of_wait).collect::<BTreeSet<StackId>>())
+        };
+        groups.each(Asker::Tasks, ctx, of_thread, |_, found| stacks.extend(found))?;
         let placed: BTreeSet<ProcessStack> = stacks.iter().filter_map(|id| timelines.get(*id).user).collect();
         let placed: Vec<ProcessStack> = placed.into_iter().collect();
         let mut texts = Names::default();

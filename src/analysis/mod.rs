@@ -39,6 +39,7 @@ pub mod stack_tables;
 pub mod stacks;
 pub mod surroundings;
 pub mod survey;
+pub mod thread_groups;
 pub mod thread_names;
 pub mod throttling;
 #[cfg(test)]

@@ -8,14 +8,12 @@ use super::iterations::WaitSites;
 use super::stacks::StackTimelines;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
-use crate::base::time::Timestamp;
 use crate::symbols::cache::SymbolCache;
 use crate::symbols::files::{SymbolPaths, kernel_symbols};
 use crate::symbols::images::Spaces;
 use crate::symbols::kernel::KernelSymbols;
 use crate::symbols::unnamed;
-use crate::timeline::reader::RowReader;
-use crate::timeline::{ThreadId, Timeline};
+use crate::timeline::Timeline;
 use std::sync::{Arc, OnceLock};
 
 /// See the module.
@@ -57,17 +55,6 @@ impl StackTables {
         }
         let sites = WaitSites::new(timeline, self, places, ctx)?;
         Ok(self.sites.get_or_init(|| sites))
-    }
-
-    /// Of [`Self::sites`]: the functions in which a thread is at `t`, outermost first, and the system call.
-    pub fn functions<'a>(
-        &self,
-        sites: &'a WaitSites,
-        reader: &RowReader<'_>,
-        thread: ThreadId,
-        t: Timestamp,
-    ) -> impl DoubleEndedIterator<Item = &'a str> {
-        sites.names(self.timelines.at(reader, thread, t))
     }
 }
 

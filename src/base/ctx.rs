@@ -10,6 +10,7 @@ use super::heap::PartSizes;
 use super::memory_error::MemoryError;
 use super::memory_limit::Limit;
 use super::question_counts::QuestionCounts;
+use super::time_left::{PresentStage, StageShare, time_left};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -66,6 +67,8 @@ pub struct Progress {
     stage: Mutex<Stage>,
     /// Stages that have ended and were not taken yet, each once, in the order in which they were entered.
     ended: Mutex<Vec<StageTime>>,
+    /// The stages that the job goes through, where these are known.
+    expected: Mutex<&'static [StageShare]>,
     /// Units done in this stage (bytes while decoding, items else).
     pub done: AtomicU64,
     /// Units in this stage; 0 while unknown.
@@ -117,6 +120,25 @@ impl Progress {
             Some(stage) => stage.took += took,
             None => all.push(StageTime { name: ended, took }),
         }
+    }
+
+    /// The stages that the job goes through from now on.
+    pub fn expect(&self, stages: &'static [StageShare]) {
+        *self.expected.lock().unwrap_or_else(PoisonError::into_inner) = stages;
+    }
+
+    /// How long the job will still take, by the rates of its stages so far; `None` while that is not known.
+    pub fn left(&self) -> Option<Duration> {
+        let expected = *self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        let (done, total) = (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed));
+        let present = {
+            let stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+            let done = (total > 0).then(|| done as f64 / total as f64);
+            PresentStage { name: stage.name, took: stage.began?.elapsed(), done }
+        };
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let took = |name: &str| ended.iter().find(|stage| stage.name == name).map(|stage| stage.took);
+        time_left(expected, took, present)
     }
 
     /// The stages since the last call, of which the present one ends here.

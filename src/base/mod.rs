@@ -49,3 +49,4 @@ mod system_calls;
 pub mod temporary;
 pub mod text;
 pub mod time;
+pub mod time_left;

@@ -4,6 +4,7 @@ use crate::base::ctx::{Ctx, StageTime};
 use crate::base::file::Output;
 use crate::base::heap::HeldPart;
 use crate::base::large_blocks::LARGE_BLOCKS;
+use crate::base::time_left::in_words;
 use crate::view::page::{Glyphs, Page};
 use crate::view::stderr::say;
 use anyhow::Context;
@@ -73,8 +74,8 @@ impl<'a> Console<'a> {
             return job(self.ctx);
         }
         let style = |template| indicatif::ProgressStyle::with_template(template).context("progress line");
-        // How long a stage without units takes is not known.
-        let (measured, unmeasured) = (style("{msg} {bar:30} {percent}%, {eta} left")?, style("{msg}")?);
+        // How far a stage without units is is not known.
+        let (measured, unmeasured) = (style("{msg} {bar:30} {percent}%{prefix}")?, style("{msg}{prefix}")?);
         std::thread::scope(|scope| {
             let (done, ended) = mpsc::channel::<()>();
             let progress = Arc::clone(&self.ctx.progress);
@@ -93,6 +94,7 @@ impl<'a> Console<'a> {
                     }
                     bar.set_length(total);
                     bar.set_position(progress.done.load(Relaxed));
+                    bar.set_prefix(progress.left().map_or_else(String::new, |left| format!(", {}", in_words(left))));
                 }
                 bar.finish_and_clear();
             };
@@ -100,6 +102,7 @@ impl<'a> Console<'a> {
             let _ = std::thread::Builder::new().name("progress".into()).spawn_scoped(scope, show);
             let result = job(self.ctx);
             drop(done);
+            self.ctx.progress.expect(&[]);
             result
         })
     }

@@ -28,6 +28,7 @@ use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, TraceId, categories};
 use crate::timeline::Timeline;
 use crate::timeline::questions::Asker;
+use foldhash::HashMap;
 
 /// A model as it grows.
 pub(super) struct Assembly<'a> {
@@ -37,6 +38,12 @@ pub(super) struct Assembly<'a> {
     /// By node of the outline.
     pub(super) contexts: &'a [ContextId],
     pub(super) names: &'a ThreadNames,
+    /// By trace the name of its label in the model.
+    pub(super) labels: Vec<NameId>,
+    /// By the type of executions in the recording its name in the model.
+    pub(super) kinds: HashMap<NameId, NameId>,
+    /// By what a call returned the name of its error in the model.
+    pub(super) errors: HashMap<i64, NameId>,
     pub(super) leaders: &'a Leaders,
     pub(super) remarks: &'a Remarks,
     pub(super) threads: ModelThreads<'a>,
@@ -67,11 +74,12 @@ impl Assembly<'_> {
             model.timelines.insert(id, execution_timelines::of(inputs, execution, &own));
         }
         let [begin, end] = [execution.begin, execution.end].map(|mark| self.timeline.mark(mark).unwrap_or_default());
-        let kind = begin.kind.or(end.kind);
-        let kind = kind.map(|k| model.names.intern(self.timeline.names().get(k)));
+        let name = |kind: NameId| {
+            *self.kinds.entry(kind).or_insert_with(|| model.names.intern(self.timeline.names().get(kind)))
+        };
+        let kind = begin.kind.or(end.kind).map(name);
         let trace = TraceId::from_raw(end.trace);
-        let label = self.request.traces.get(trace.index()).map_or("", |t| t.label.as_str());
-        let label = model.names.intern(label);
+        let label = self.labels.get(trace.index()).copied().unwrap_or_else(|| model.names.intern(""));
         let error = self.error(execution);
         let model = &mut self.model;
         let counts = PathCounts { interleaved, ..counts };
@@ -105,8 +113,10 @@ impl Assembly<'_> {
         let reader = self.timeline.reader(Asker::Executions);
         let mut calls = reader.calls(execution.thread);
         let call = calls.last_begun(execution.last_moment()).filter(|call| call.span.end == execution.span.end)?;
-        let error = errno::name(call.ret?);
-        Some(self.model.names.intern(error.as_deref().unwrap_or(SUCCEEDED)))
+        // Every value that means success has one name.
+        let ret = call.ret.map(|ret| if errno::failed(ret) { ret } else { 0 })?;
+        let name = || self.model.names.intern(errno::name(ret).as_deref().unwrap_or(SUCCEEDED));
+        Some(*self.errors.entry(ret).or_insert_with(name))
     }
 
     /// The model, once all executions are in it.

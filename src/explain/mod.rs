@@ -49,14 +49,17 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::MemoryPart;
 use crate::base::memory_error::ResultsOf;
 use crate::base::notice::{Notice, Notices};
+use crate::base::parallel::both;
 use crate::model::Model;
 use crate::model::execution::{ExecutionId, InclusiveTimes};
 use crate::model::facts::HostQuality;
+use crate::symbols::files::SymbolPaths;
 use crate::timeline::Timeline;
 use assembly::Assembly;
 use columns::MetricColumns;
 use contexts::Dictionary;
 use contribution::{Contribution, Contributions};
+use foldhash::HashMap;
 use get_size2::GetSize;
 use paths::{ExplainedExecutions, Holders};
 use std::sync::Arc;
@@ -66,8 +69,8 @@ use threads::ModelThreads;
 #[cfg(not(program))]
 pub fn build(timeline: &Timeline, request: &TaskRequest, notices: &Notices, ctx: &Ctx) -> Result<Model, Cancelled> {
     let mut notices = notices.clone();
-    let tables = LazyStackTables::default().get(timeline, &request.places, ctx)?;
-    let stacks = RecordingTables::new(timeline, tables, &mut notices);
+    let stacks = LazyStackTables::default();
+    let stacks = RecordingTables::new(timeline, &stacks, &request.places, &mut notices, ctx)?;
     with_stacks(timeline, &stacks, request, &notices, ctx)
 }
 
@@ -95,12 +98,22 @@ pub struct RecordingTables {
 }
 
 impl RecordingTables {
-    /// With the stacks of all threads.
-    pub fn new(timeline: &Timeline, tables: Arc<StackTables>, notices: &mut Notices) -> RecordingTables {
+    /// With the stacks of all threads, which are placed beside the other tables.
+    pub fn new(
+        timeline: &Timeline,
+        stacks: &LazyStackTables,
+        places: &SymbolPaths,
+        notices: &mut Notices,
+        ctx: &Ctx,
+    ) -> Result<RecordingTables, Cancelled> {
+        let others = || {
+            let (disk, counter) = (DiskUse::new(timeline), PathCounter::new(timeline));
+            Ok((disk, counter, Leaders::new(timeline), Remarks::new(timeline), MarksByTask::new(timeline)))
+        };
+        let (others, tables) = both(ctx, others, || stacks.get(timeline, places, ctx))?;
+        let (disk, counter, leaders, remarks, marks) = others;
         notices.merge(&tables.notices);
-        let (disk, leaders, counter) = (DiskUse::new(timeline), Leaders::new(timeline), PathCounter::new(timeline));
-        let remarks = Remarks::new(timeline);
-        RecordingTables { tables, disk, leaders, counter, remarks, marks: MarksByTask::new(timeline) }
+        Ok(RecordingTables { tables, disk, leaders, counter, remarks, marks })
     }
 }
 
@@ -164,9 +177,7 @@ fn build_model(
     let (tree, contexts) = contexts::name(&outline, &dictionary, &mut model.names, &mut model.notices, ctx)?;
     model.contexts = tree;
     // Labels come before other names of executions.
-    for trace in &request.traces {
-        model.names.intern(&trace.label);
-    }
+    let labels = request.traces.iter().map(|trace| model.names.intern(&trace.label)).collect();
     let contributions = match holders {
         Holders::Wanted => Contributions::new(timeline, leaders, &names, &found, hops, contributions),
         Holders::Omitted => Contributions::default(),
@@ -177,6 +188,9 @@ fn build_model(
         outline: &outline,
         contexts: &contexts,
         names: &names,
+        labels,
+        kinds: HashMap::default(),
+        errors: HashMap::default(),
         leaders,
         remarks,
         threads: ModelThreads::new(timeline, leaders),

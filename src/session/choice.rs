@@ -146,6 +146,7 @@ impl Traces {
         let programs = Programs::new(&pass.timeline, None);
         let places = &self.with_recorded(places)?;
         let room = SpanRoom::of(ctx);
+        ctx.progress.enter("tasks", pass.timeline.segment_count() as u64);
         let (loops, _) = candidates::loops(&pass.timeline, &programs, &pass.stacks, places, &room, ctx)?;
         let mut marked = Vec::new();
         for candidate in loops.into_values().flatten() {

@@ -23,6 +23,7 @@ mod pass;
 mod profile;
 mod reopened;
 mod run;
+mod stages;
 mod states;
 mod survey;
 mod symbols;

@@ -3,9 +3,9 @@
 //! Each of several recordings is a run of its own, with its own threads and clock; their models are joined. A recording
 //! whose programs delimit executions themselves is asked about these first.
 
-use super::UsageError;
 use super::symbols::with_recorded_of;
 use super::traces::Traces;
+use super::{UsageError, stages};
 use crate::base::ctx::Ctx;
 use crate::event::profile::ProfileTask;
 use crate::explain::profile::{self, ProfileRequest};
@@ -55,6 +55,9 @@ impl Traces {
             return Err(
                 UsageError(format!("--task {task}: a history file keeps no profile; name its recording")).into()
             );
+        }
+        if self.sources.len() == 1 {
+            ctx.progress.expect(stages::OF_PROFILES);
         }
         let mut task = task.clone();
         let mut models: Vec<Model> = Vec::new();

@@ -1,7 +1,7 @@
 //! The archive of one MPI run: nothing delimits its executions, so patterns are looked for, and what broke them; the
 //! iterations of each rank's outermost loop are its executions.
 
-use super::UsageError;
+use super::{UsageError, stages};
 use crate::advice::archive_gaps;
 use crate::analysis::patterns::PatternAnalysis;
 use crate::base::ctx::Ctx;
@@ -91,6 +91,9 @@ impl MpiRuns {
 
     /// The iterations of all ranks of all runs, explained; with a task, those of that pattern.
     pub fn model(&self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Model> {
+        if self.others.is_empty() {
+            ctx.progress.expect(stages::OF_RUNS);
+        }
         let mut models = Vec::new();
         for run in std::iter::once(self).chain(&self.others) {
             let mut model = run.own_model(task, ctx)?;

@@ -7,7 +7,7 @@ use super::catalog::TaskCatalog;
 use super::environments;
 use super::pass::KernelPass;
 use super::reopened::Reopened;
-use super::{OpenOptions, UsageError};
+use super::{OpenOptions, UsageError, stages};
 use crate::analysis::derived::Known;
 use crate::analysis::executions::PairingRule;
 use crate::analysis::functions::FunctionNames;
@@ -218,6 +218,7 @@ impl Traces {
         if let Some(task) = self.profile_task(typed)? {
             return self.profile(&task, places, ctx);
         }
+        ctx.progress.expect(stages::OF_TRACES);
         self.fit_clocks(ctx)?;
         if !self.others.is_empty() {
             return self.joined_model(typed, places, timelines, ctx);
@@ -369,8 +370,7 @@ impl Traces {
         notices: &mut Notices,
         ctx: &Ctx,
     ) -> anyhow::Result<RecordingTables> {
-        let tables = pass.stacks.get(&pass.timeline, &self.with_recorded(places)?, ctx)?;
-        Ok(RecordingTables::new(&pass.timeline, tables, notices))
+        Ok(RecordingTables::new(&pass.timeline, &pass.stacks, &self.with_recorded(places)?, notices, ctx)?)
     }
 
     pub(super) fn explain(

@@ -265,6 +265,7 @@ impl Loop {
                     done: progress.done.load(Ordering::Relaxed),
                     total: progress.total.load(Ordering::Relaxed),
                     events: progress.events.load(Ordering::Relaxed),
+                    left: progress.left(),
                 };
                 update(&mut self.app, UiMessage::Progress(lane, busy));
             }

@@ -21,6 +21,7 @@ use crate::view::compared_causes::ComparedCauses;
 use crate::view::report::{Invocation, ReportFormat};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A request for a background job.
 #[derive(Clone, Debug)]
@@ -209,6 +210,8 @@ pub struct Busy {
     pub total: u64,
     /// Events read so far.
     pub events: u64,
+    /// How long the job will still take, where that is known.
+    pub left: Option<Duration>,
 }
 
 /// A task that has executions.

@@ -267,12 +267,17 @@ fn loading_shows_its_stage_and_only_keys_that_work() {
     }
     // Mining has stages of its own.
     let mut session = Session::beginning(80, 24, ColourDepth::True, FirstQuestion::Patterns);
-    let busy = |stage| whyslow::parts::tui::job::Busy { what: "mining", stage, done: 1, total: 4, events: 0 };
+    let busy =
+        |stage| whyslow::parts::tui::job::Busy { what: "mining", stage, done: 1, total: 4, events: 0, left: None };
     let lane = whyslow::parts::tui::job::JobLane::Patterns;
     for stage in ["reading", "patterns", "paths"] {
         session.send(UiMessage::Progress(lane, busy(stage)));
         assert!(session.lines().join("\n").contains(&format!("{stage} 25%")));
     }
+    let left = Some(std::time::Duration::from_secs(130));
+    session.send(UiMessage::Progress(lane, whyslow::parts::tui::job::Busy { left, events: 12_345, ..busy("paths") }));
+    let screen = session.lines().join("\n");
+    assert!(screen.contains("about 2 min left  12.3 k events"), "{screen}");
 }
 
 /// D30: on ten lines both groups with their counts and the figures of the verdict are there.

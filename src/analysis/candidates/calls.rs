@@ -1,13 +1,15 @@
 //! System calls and recorded functions of programs, as tasks that could be asked about.
 //!
 //! In: a timeline with its programs. Out: for each program its calls, those in which no loop waits first. A call that
-//! failed at once is no fast one. Cost: linear in calls.
+//! failed at once is no fast one. Cost: linear in calls, groups of threads
+//! in parallel.
 
 use super::loops::{LoopSites, is_site};
 use super::programs::Programs;
 use super::tails::{Candidate, TaskSpans, ranked};
 use crate::analysis::executions::Execution;
 use crate::analysis::functions::{FunctionNames, called};
+use crate::analysis::thread_groups::ThreadGroups;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::span_list::{SpanList, SpanRoom};
@@ -16,7 +18,8 @@ use crate::event::derived::Derived;
 use crate::event::errno;
 use crate::model::choice::ExecutionKind;
 use crate::timeline::questions::Asker;
-use crate::timeline::{ThreadId, Timeline};
+use crate::timeline::reader::RowReader;
+use crate::timeline::{Call, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
@@ -54,32 +57,40 @@ pub fn calls(
     ctx: &Ctx,
 ) -> Result<BTreeMap<usize, Vec<Candidate>>, Cancelled> {
     let (mut tasks, mut idle) = (TaskSpans::new(room), TaskSpans::new(room));
-    let reader = timeline.reader(Asker::Tasks);
-    ctx.progress.enter("tasks", timeline.call_count() as u64);
-    for id in (0..timeline.threads().len()).map(ThreadId::at) {
-        ctx.cancel.check()?;
-        let Some((program, thread)) = programs.program(id).zip(programs.thread_name(id)) else { continue };
-        let mut own: HashMap<NameId, CallSpans> = HashMap::default();
-        for call in ctx.progress.follow(reader.calls(id).all()) {
-            let Some(ret) = call.ret else { continue };
-            let of_name = own.entry(call.name).or_insert_with(|| CallSpans::new(room));
-            let spans = if errno::failed(ret) { &mut of_name.failed } else { &mut of_name.succeeded };
-            spans.push(call.span);
-        }
-        for (call, spans) in own {
+    let counter = timeline.reader(Asker::Tasks);
+    let groups = ThreadGroups::new(timeline, |id| counter.calls(id).len() as u64);
+    let find = |reader: &RowReader<'_>, id: ThreadId, _: &Thread| {
+        programs.program(id)?;
+        let own = of_thread(ctx.progress.follow(reader.calls(id).all()), room);
+        Some(own.into_iter().map(|(call, spans)| (call, spans.comparable())).collect::<Vec<_>>())
+    };
+    groups.each(Asker::Tasks, ctx, find, |id, found| {
+        let Some((program, thread)) = programs.program(id).zip(programs.thread_name(id)) else { return };
+        for (call, spans) in found {
             let name = timeline.names().get(call);
             let of = if is_site(loops, program, thread, name) { &mut idle } else { &mut tasks };
-            of.of(program, Derived::Call(name.to_owned())).append(spans.comparable());
+            of.of(program, Derived::Call(name.to_owned())).append(spans);
         }
-    }
+    })?;
     idle.without(&tasks);
-    let ranked = |tasks| ranked(programs, timeline.span(), ExecutionKind::SystemCalls, tasks);
-    let mut all = ranked(tasks);
-    for (program, candidates) in ranked(idle) {
+    let ranked = |tasks| ranked(programs, timeline.span(), ExecutionKind::SystemCalls, tasks, ctx);
+    let mut all = ranked(tasks)?;
+    for (program, candidates) in ranked(idle)? {
         all.entry(program).or_default().extend(candidates);
     }
-    ctx.cancel.check()?;
     Ok(all)
+}
+
+/// The calls of a thread that returned, by name.
+fn of_thread(calls: impl Iterator<Item = Call>, room: &SpanRoom) -> HashMap<NameId, CallSpans> {
+    let mut own: HashMap<NameId, CallSpans> = HashMap::default();
+    for call in calls {
+        let Some(ret) = call.ret else { continue };
+        let of_name = own.entry(call.name).or_insert_with(|| CallSpans::new(room));
+        let spans = if errno::failed(ret) { &mut of_name.failed } else { &mut of_name.succeeded };
+        spans.push(call.span);
+    }
+    own
 }
 
 /// Functions whose calls were recorded, by program.
@@ -89,7 +100,8 @@ pub fn functions(
     executions: &[Execution],
     functions: &FunctionNames,
     room: &SpanRoom,
-) -> BTreeMap<usize, Vec<Candidate>> {
+    ctx: &Ctx,
+) -> Result<BTreeMap<usize, Vec<Candidate>>, Cancelled> {
     let mut tasks = TaskSpans::new(room);
     for execution in executions {
         let Some(function) = timeline.mark(execution.begin).and_then(|begin| called(timeline, begin)) else { continue };
@@ -97,7 +109,7 @@ pub fn functions(
         let task = Derived::Named(functions.name(function).to_owned());
         tasks.of(program, task).push(execution.span);
     }
-    ranked(programs, timeline.span(), ExecutionKind::FunctionCalls, tasks)
+    ranked(programs, timeline.span(), ExecutionKind::FunctionCalls, tasks, ctx)
 }
 
 #[cfg(test)]

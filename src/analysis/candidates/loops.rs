@@ -2,12 +2,14 @@
 //!
 //! In: a timeline with its programs. Out: the loops of each program whose iterations differ, and the sites of all.
 //! Waits for a disk do not count, because a thread waits for a disk while it works. Where no system calls were
-//! recorded, the stacks at switches contain them. Cost: linear in segments and calls.
+//! recorded, the stacks at switches contain them. Cost: linear in segments and calls, groups of
+//! threads in parallel.
 
 use super::programs::Programs;
 use super::tails::{Candidate, Tail, TaskSpans, ranked};
-use crate::analysis::iterations::waits;
+use crate::analysis::iterations::{ThreadWait, waits};
 use crate::analysis::stack_tables::LazyStackTables;
+use crate::analysis::thread_groups::ThreadGroups;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::span_list::{SpanList, SpanRoom};
 use crate::base::time::{Ns, Span, Timestamp};
@@ -15,7 +17,8 @@ use crate::event::derived::{Derived, WaitIterations};
 use crate::model::choice::ExecutionKind;
 use crate::symbols::files::SymbolPaths;
 use crate::timeline::questions::Asker;
-use crate::timeline::{ThreadId, Timeline};
+use crate::timeline::reader::RowReader;
+use crate::timeline::{Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,7 +81,7 @@ pub fn loops(
             *tasks.of(site.program, Derived::Iterations(task)) = iterations.spans;
         }
     }
-    Ok((ranked(programs, timeline.span(), ExecutionKind::Iterations, tasks), sites))
+    Ok((ranked(programs, timeline.span(), ExecutionKind::Iterations, tasks, ctx)?, sites))
 }
 
 /// The iterations at all sites.
@@ -90,45 +93,59 @@ fn found(
     room: &SpanRoom,
     ctx: &Ctx,
 ) -> Result<BTreeMap<LoopSite, LoopIterations>, Cancelled> {
-    let reader = timeline.reader(Asker::Tasks);
     // Where no system calls were recorded, the stacks at switches contain them.
     let (called, sampled) = (timeline.has_calls(), timeline.has_samples());
     let tables = if !called && sampled { Some(stacks.get(timeline, symbol_paths, ctx)?) } else { None };
     let tables = tables.as_deref();
-    let sites = tables.map(|tables| tables.sites(timeline, symbol_paths, ctx)).transpose()?.zip(tables);
-    ctx.progress.enter("tasks", timeline.segment_count() as u64);
-    let mut found: BTreeMap<LoopSite, LoopIterations> = BTreeMap::new();
-    for id in (0..timeline.threads().len()).map(ThreadId::at) {
-        let named = programs.thread_name(id).filter(|name| !name.is_empty());
-        ctx.cancel.check()?;
-        ctx.progress.step(reader.segments(id).len() as u64);
-        let Some((program, thread)) = programs.program(id).zip(named) else { continue };
-        let mut own: HashMap<&str, LoopIterations> = HashMap::default();
-        let mut of_thread = 0_usize;
-        for wait in waits(timeline, &reader, id).inspect(|_| of_thread += 1).filter(|wait| !wait.for_disk) {
-            let call = match &sites {
-                Some((sites, tables)) => tables.functions(sites, &reader, id, wait.span.start).next_back(),
-                None => wait.call.map(|call| timeline.names().get(call.name)),
-            };
-            let Some(call) = call else { continue };
-            let iterations = own.entry(call).or_insert_with(|| LoopIterations::new(room));
-            iterations.waits += 1;
-            iterations.waited = iterations.waited.saturating_add(wait.span.len());
-            let before = iterations.last_end.replace(wait.span.end);
-            before.into_iter().for_each(|end| iterations.spans.push(Span::new(end, wait.span.start)));
-        }
-        if of_thread < 2 {
-            continue;
-        }
-        for (call, iterations) in own {
-            let site = LoopSite { program, thread: thread.to_owned(), call: call.to_owned() };
-            let all = found.entry(site).or_insert_with(|| LoopIterations::new(room));
-            all.spans.append(iterations.spans);
-            all.waits += iterations.waits;
-            all.waited = all.waited.saturating_add(iterations.waited);
-        }
+    let sites = tables.map(|tables| tables.sites(timeline, symbol_paths, ctx)).transpose()?;
+    if sites.is_some() {
+        // Naming the functions was a stage of its own.
+        ctx.progress.enter("tasks", timeline.segment_count() as u64);
     }
-    Ok(found)
+    let counter = timeline.reader(Asker::Tasks);
+    let groups = ThreadGroups::new(timeline, |id| counter.segments(id).len() as u64);
+    let find = |reader: &RowReader<'_>, id: ThreadId, _: &Thread| {
+        ctx.progress.step(reader.segments(id).len() as u64);
+        let program = programs.program(id)?;
+        let thread = programs.thread_name(id).filter(|name| !name.is_empty())?;
+        let mut stacks = tables.map(|tables| tables.timelines.cursor(reader, id));
+        let call_of = |wait: &ThreadWait| match sites.zip(stacks.as_mut()) {
+            Some((sites, stacks)) => sites.names(stacks.at(wait.span.start)).next_back(),
+            None => wait.call.map(|call| timeline.names().get(call.name)),
+        };
+        let own = of_thread(waits(timeline, reader, id), call_of, room);
+        let site = |call: &str| LoopSite { program, thread: thread.to_owned(), call: call.to_owned() };
+        Some(own.into_iter().map(|(call, iterations)| (site(call), iterations)).collect::<Vec<_>>())
+    };
+    let mut all: BTreeMap<LoopSite, LoopIterations> = BTreeMap::new();
+    groups.each(Asker::Tasks, ctx, find, |_, found| {
+        for (site, iterations) in found {
+            let of_site = all.entry(site).or_insert_with(|| LoopIterations::new(room));
+            of_site.spans.append(iterations.spans);
+            of_site.waits += iterations.waits;
+            of_site.waited = of_site.waited.saturating_add(iterations.waited);
+        }
+    })?;
+    Ok(all)
+}
+
+/// The iterations of a thread around its waits in each call; none of a thread that waited once, which is no loop.
+fn of_thread<'n>(
+    waits: impl Iterator<Item = ThreadWait>,
+    mut call_of: impl FnMut(&ThreadWait) -> Option<&'n str>,
+    room: &SpanRoom,
+) -> HashMap<&'n str, LoopIterations> {
+    let mut own: HashMap<&str, LoopIterations> = HashMap::default();
+    let mut count = 0_usize;
+    for wait in waits.inspect(|_| count += 1).filter(|wait| !wait.for_disk) {
+        let Some(call) = call_of(&wait) else { continue };
+        let iterations = own.entry(call).or_insert_with(|| LoopIterations::new(room));
+        iterations.waits += 1;
+        iterations.waited = iterations.waited.saturating_add(wait.span.len());
+        let before = iterations.last_end.replace(wait.span.end);
+        before.into_iter().for_each(|end| iterations.spans.push(Span::new(end, wait.span.start)));
+    }
+    if count < 2 { HashMap::default() } else { own }
 }
 
 /// By name of threads the site at which they rest longest in all, of those with enough waits where there are some; of

@@ -99,11 +99,13 @@ pub fn candidates(
     ctx: &Ctx,
 ) -> Result<Vec<ProgramCandidates>, Cancelled> {
     let CandidateSources { timeline, stacks, symbol_paths, functions, room } = sources;
+    // The calls are read twice: as exchanges, and by themselves.
+    ctx.progress.enter("tasks", 2 * timeline.call_count() as u64 + timeline.segment_count() as u64);
     let mut exchanges = exchanges(timeline, programs, room, ctx)?;
     let (mut loops, sites) = loops(timeline, programs, stacks, symbol_paths, room, ctx)?;
     let mut calls = calls::calls(timeline, programs, &sites, room, ctx)?;
-    let mut functions = functions
-        .map_or_else(BTreeMap::new, |(called, names)| calls::functions(timeline, programs, called, names, room));
+    let functions = functions.map(|(called, names)| calls::functions(timeline, programs, called, names, room, ctx));
+    let mut functions = functions.transpose()?.unwrap_or_default();
     let mut all = Vec::new();
     for (at, program) in programs.all.iter().enumerate() {
         let mut own = ProgramCandidates { rank: program.rank, often: Vec::new(), seldom: Vec::new() };
@@ -140,8 +142,8 @@ fn exchanges(
         };
         *of.of(program, Derived::Exchanges(task)) = spans;
     }
-    let mut all = ranked(programs, timeline.span(), ExecutionKind::Requests, served);
-    for (program, candidates) in ranked(programs, timeline.span(), ExecutionKind::Questions, asked) {
+    let mut all = ranked(programs, timeline.span(), ExecutionKind::Requests, served, ctx)?;
+    for (program, candidates) in ranked(programs, timeline.span(), ExecutionKind::Questions, asked, ctx)? {
         all.entry(program).or_default().extend(candidates);
     }
     Ok(all)

@@ -4,6 +4,8 @@
 //! some walks over the spans, which may be in the temporary file.
 
 use super::programs::{Programs, Rank};
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::parallel::in_order;
 use crate::base::span_list::{SpanList, SpanRoom};
 use crate::base::statistics::nearest_rank_of;
 use crate::base::time::{Ns, Span};
@@ -100,23 +102,29 @@ pub(super) fn ranked(
     whole: Span,
     kind: ExecutionKind,
     tasks: TaskSpans,
-) -> BTreeMap<usize, Vec<Candidate>> {
+    ctx: &Ctx,
+) -> Result<BTreeMap<usize, Vec<Candidate>>, Cancelled> {
     let mut all: BTreeMap<usize, Vec<Candidate>> = BTreeMap::new();
     let mut owners: BTreeMap<Derived, usize> = BTreeMap::new();
     tasks.tasks.keys().for_each(|(_, task)| *owners.entry(task.clone()).or_default() += 1);
-    for ((at, task), spans) in tasks.tasks {
-        let Some(program) = programs.all.get(at) else { continue };
-        let is_shared = owners.get(&task).is_some_and(|owners| *owners > 1) && !program.name.is_empty();
+    let tasks: Vec<((usize, Derived), SpanList)> = tasks.tasks.into_iter().collect();
+    let candidate = |i: usize| {
+        let ((at, task), spans) = &tasks[i];
+        let program = programs.all.get(*at)?;
+        let is_shared = owners.get(task).is_some_and(|owners| *owners > 1) && !program.name.is_empty();
         let is_recorded = program.rank >= Rank::Command;
-        let about = program_task(&program.name, is_recorded, kind, task.to_string(), (whole, &spans));
-        let mut candidate = Candidate { task, is_shared, about };
+        let about = program_task(&program.name, is_recorded, kind, task.to_string(), (whole, spans));
+        let mut candidate = Candidate { task: task.clone(), is_shared, about };
         candidate.about.task = candidate.definition(None).name;
-        all.entry(at).or_default().push(candidate);
-    }
+        Some((*at, candidate))
+    };
+    in_order(ctx, tasks.len(), candidate, |_, found| {
+        found.into_iter().for_each(|(at, candidate)| all.entry(at).or_default().push(candidate));
+    })?;
     for candidates in all.values_mut() {
         candidates.sort_by(|a, b| b.about.tail_ns.cmp(&a.about.tail_ns).then_with(|| a.task.cmp(&b.task)));
     }
-    all
+    Ok(all)
 }
 
 /// A task of a program with the spans of its executions, in a recording over `whole`.
@@ -156,7 +164,6 @@ fn cell(whole: Span, span: &Span) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::ctx::Ctx;
 
     #[test]
     fn cell_is_the_part_of_the_recording() {

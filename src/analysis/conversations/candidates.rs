@@ -6,7 +6,7 @@
 
 use super::exchanges::{ExchangeLog, Kept};
 use super::sockets::EndedConversations;
-use super::{Certainty, Finder, OfProcess, certainty, family};
+use super::{Certainty, Finder, certainty, family};
 use crate::analysis::derived::tracers;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
@@ -15,7 +15,6 @@ use crate::base::statistics::nearest_rank_of;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::derived::{ConversationSide, Conversations};
 use crate::timeline::Timeline;
-use crate::timeline::questions::Asker;
 use std::collections::BTreeMap;
 
 /// The median of a side's exchanges is shorter than that of the times between them by this factor where it is proposed.
@@ -31,14 +30,8 @@ pub fn candidates(
     ctx: &Ctx,
 ) -> Result<BTreeMap<Conversations, SpanList>, Cancelled> {
     let left_out = tracers(timeline);
-    let reader = timeline.reader(Asker::Tasks);
-    let mut finder = Finder::new(timeline, &reader, &ctx.progress);
-    ctx.progress.enter("tasks", timeline.call_count() as u64);
-    let mut all: Vec<Option<OfProcess>> = Vec::with_capacity(finder.processes.0.len());
-    for at in 0..finder.processes.0.len() {
-        ctx.cancel.check()?;
-        all.push(Some(finder.find(at, Kept::Spans(room))));
-    }
+    let mut finder = Finder::new(timeline, &ctx.progress);
+    let mut all = finder.find_all(|_| Some(Kept::Spans(room)), ctx)?;
     let none = || [SpanList::new(room), SpanList::new(room)];
     let name_of = |at: usize| finder.processes.name(timeline, at, Timestamp::MAX);
     let mut known: BTreeMap<NameId, BothSides> = BTreeMap::new();

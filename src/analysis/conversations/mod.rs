@@ -14,8 +14,8 @@
 //!
 //! Who asks and who answers follows from `accept` and `connect`. In a conversation that is older than the recording it
 //! does not show: it counts as the process has the others, and as those that created it have; else as it is asked for,
-//! if no process of the name is known to be on that side. Cost: linear in the calls that name descriptors.
-//! ALGORITHMS.md 6.1.
+//! if no process of the name is known to be on that side. Cost: linear in the calls that name descriptors;
+//! the processes of one generation in parallel. ALGORITHMS.md 6.1.
 
 mod arrivals;
 mod candidates;
@@ -33,11 +33,12 @@ use super::processes::Processes;
 use crate::base::ctx::{Cancelled, Ctx, Progress};
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
+use crate::base::parallel::in_order;
 use crate::base::time::{Span, Timestamp};
 use crate::event::derived::{ConversationSide, Conversations};
 use crate::event::descriptor::{Descriptor, DescriptorUse, NamedDescriptor};
 use crate::timeline::questions::Asker;
-use crate::timeline::reader::{RowCursor, RowReader};
+use crate::timeline::reader::RowCursor;
 use crate::timeline::store::marks::MarkStore;
 use crate::timeline::{DerivedField, Mark, MarkField, Segment, ThreadId, Timeline};
 use arrivals::Arrivals;
@@ -59,21 +60,24 @@ struct OfProcess {
     connects: bool,
 }
 
-/// The conversations of processes, found in order of birth.
-struct Finder<'t, 'r> {
-    reader: &'r RowReader<'t>,
-    progress: &'r Progress,
+/// What is found of a process: its conversations, and what its children inherit.
+type FoundProcess = (OfProcess, Option<DescriptorLog>);
+
+/// The conversations of processes, found after those of the processes that created them.
+struct Finder<'t> {
+    timeline: &'t Timeline,
+    progress: &'t Progress,
     processes: Processes,
     meanings: CallMeanings,
     /// By process: what its children inherit.
     logs: Vec<Option<DescriptorLog>>,
 }
 
-impl<'t, 'r> Finder<'t, 'r> {
-    fn new(timeline: &'t Timeline, reader: &'r RowReader<'t>, progress: &'r Progress) -> Finder<'t, 'r> {
+impl<'t> Finder<'t> {
+    fn new(timeline: &'t Timeline, progress: &'t Progress) -> Finder<'t> {
         let processes = Processes::without_tracers(timeline);
         let logs = processes.0.iter().map(|_| None).collect();
-        Finder { reader, progress, processes, meanings: CallMeanings::new(timeline.names()), logs }
+        Finder { timeline, progress, processes, meanings: CallMeanings::new(timeline.names()), logs }
     }
 
     /// What a descriptor was when a process was created: in the parent, or what that one inherited.
@@ -95,22 +99,59 @@ impl<'t, 'r> Finder<'t, 'r> {
     /// What the environment says of a descriptor of a process at a time: it names the sockets that the process has
     /// connected.
     fn sampled(&self, process: usize, descriptor: Descriptor, t: Timestamp) -> Option<Origin> {
-        let timeline = self.reader.timeline();
-        let thread = timeline.thread(*self.processes.0.get(process)?.threads.first()?)?;
-        let environment = timeline.environment(thread.host)?;
+        let thread = self.timeline.thread(*self.processes.0.get(process)?.threads.first()?)?;
+        let environment = self.timeline.environment(thread.host)?;
         let at = Span::new(t, t.saturating_add(1));
         environment.server_port(thread.pid, descriptor.number(), at).map(|_| Origin::Connected)
     }
 
+    /// By process its conversations, of those of which something is kept. The processes of one generation are looked
+    /// at beside each other, after those whose descriptors they inherit.
+    fn find_all<'k>(
+        &mut self,
+        kept: impl Fn(usize) -> Option<Kept<'k>> + Sync,
+        ctx: &Ctx,
+    ) -> Result<Vec<Option<OfProcess>>, Cancelled> {
+        let mut all: Vec<Option<OfProcess>> = self.processes.0.iter().map(|_| None).collect();
+        for generation in self.generations() {
+            let mut found: Vec<Option<FoundProcess>> = Vec::with_capacity(generation.len());
+            let find = |i: usize| kept(generation[i]).map(|kept| self.find(generation[i], kept));
+            in_order(ctx, generation.len(), find, |_, process| found.push(process))?;
+            for (at, found) in generation.iter().zip(found) {
+                let Some((conversations, log)) = found else { continue };
+                (all[*at], self.logs[*at]) = (Some(conversations), log);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The processes by how many known processes forked before they were there. A process begins after the one that
+    /// forked it, which is before it in the list.
+    fn generations(&self) -> Vec<Vec<usize>> {
+        let mut generation_of: Vec<usize> = Vec::with_capacity(self.processes.0.len());
+        let mut generations: Vec<Vec<usize>> = Vec::new();
+        for (at, process) in self.processes.0.iter().enumerate() {
+            let creator = process.parent.filter(|_| process.is_forked).and_then(|parent| generation_of.get(parent));
+            let generation = creator.map_or(0, |creator| creator + 1);
+            generation_of.push(generation);
+            if generations.len() <= generation {
+                generations.push(Vec::new());
+            }
+            generations[generation].push(at);
+        }
+        generations
+    }
+
     /// The conversations of one process, after those that created it.
-    fn find(&mut self, process: usize, kept: Kept<'_>) -> OfProcess {
+    fn find(&self, process: usize, kept: Kept<'_>) -> FoundProcess {
         let of = &self.processes.0[process];
+        let reader = &self.timeline.reader(Asker::Tasks);
         let before = |descriptor: Descriptor, t: Timestamp| {
             self.inherited(process, descriptor).flatten().or_else(|| self.sampled(process, descriptor, t))
         };
         let mut files = OpenFiles::new(of.threads.len(), kept, &before, of.has_forked);
-        let mut arrivals = Arrivals::new(self.reader, &self.meanings, &of.threads);
-        for one in process_calls(self.reader, &self.meanings, &of.threads, self.progress) {
+        let mut arrivals = Arrivals::new(reader, &self.meanings, &of.threads);
+        for one in process_calls(reader, &self.meanings, &of.threads, self.progress) {
             let Some(thread) = of.threads.get(one.thread).copied() else { continue };
             let call = &one.call;
             let is_datagram = call.descriptor.is_some_and(NamedDescriptor::is_addressed);
@@ -146,10 +187,7 @@ impl<'t, 'r> Finder<'t, 'r> {
         }
         let (accepts, connects) = (files.accepts, files.connects);
         let (conversations, log) = files.finish();
-        if let Some(slot) = self.logs.get_mut(process) {
-            *slot = log;
-        }
-        OfProcess { conversations, accepts, connects }
+        (OfProcess { conversations, accepts, connects }, log)
     }
 }
 
@@ -256,7 +294,7 @@ fn find(
     ctx: &Ctx,
 ) -> Result<Result<Found, NoConversation>, Cancelled> {
     let reader = timeline.reader(Asker::Tasks);
-    let mut finder = Finder::new(timeline, &reader, &ctx.progress);
+    let mut finder = Finder::new(timeline, &ctx.progress);
     let named = finder.processes.named(timeline, &definition.process);
     if !named.contains(&true) {
         return Ok(Err(NoConversation::Process));
@@ -271,13 +309,9 @@ fn find(
     let threads = finder.processes.0.iter().zip(&wanted).filter(|(_, is_wanted)| **is_wanted);
     let calls = threads.flat_map(|(process, _)| &process.threads).map(|id| reader.calls(*id).len() as u64);
     ctx.progress.enter("tasks", calls.sum());
-    let mut all: Vec<Option<OfProcess>> = Vec::with_capacity(wanted.len());
-    for (at, is_wanted) in wanted.iter().enumerate() {
-        ctx.cancel.check()?;
-        // Of those whose descriptors they inherit nothing else is wanted.
-        let kept = if named.get(at) == Some(&true) { Kept::Whole(definition.side) } else { Kept::Nothing };
-        all.push(is_wanted.then(|| finder.find(at, kept)));
-    }
+    // Of those whose descriptors they inherit nothing else is wanted.
+    let kept = |at: usize| if named[at] { Kept::Whole(definition.side) } else { Kept::Nothing };
+    let mut all = finder.find_all(|at| wanted[at].then(|| kept(at)), ctx)?;
     let mut found: BTreeMap<Certainty, ExchangesOfSide> = BTreeMap::new();
     for at in (0..all.len()).filter(|at| named[*at]) {
         let is_named = |at: usize| named.get(at).copied().unwrap_or(false);

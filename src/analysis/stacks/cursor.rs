@@ -3,7 +3,7 @@
 //! In: a thread and a moment or span. Out: its stacks there. A cursor keeps its place, so that questions in order of
 //! time cost a few comparisons each; others cost a search (ALGORITHMS.md 8.10).
 
-use super::{GROUP, StackId, StackTimelines, UNKNOWN};
+use super::{StackId, StackTimelines, UNKNOWN};
 use crate::base::time::{Span, Timestamp};
 use crate::timeline::questions::{Access, Family};
 use crate::timeline::reader::{RowCursor, RowReader};
@@ -16,8 +16,9 @@ const KEPT: usize = 4;
 impl StackTimelines {
     /// A place among the stacks of a thread.
     pub fn cursor<'r>(&'r self, reader: &'r RowReader<'r>, thread: ThreadId) -> StackCursor<'r> {
-        let group = self.groups.get(thread.index() / GROUP);
-        let changes = group.map(|group| reader.stacks(&group.lines, thread.index() % GROUP));
+        let after = self.groups.partition_point(|group| group.first <= thread);
+        let group = after.checked_sub(1).and_then(|at| self.groups.get(at));
+        let changes = group.map(|group| reader.stacks(&group.lines, thread.index() - group.first.index()));
         StackCursor { thread, reader, ids: group.map_or(&[], |group| &group.ids), changes, held: None }
     }
 

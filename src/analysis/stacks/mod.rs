@@ -28,6 +28,7 @@ mod window;
 
 pub use table::{Stack, StackId, StackTable};
 
+use crate::analysis::thread_groups::ThreadGroups;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::MemoryPart;
 use crate::base::parallel::in_order;
@@ -44,8 +45,6 @@ use placement::{Placement, PlacementInputs};
 use table::{Sample, UNKNOWN};
 use window::Sampled;
 
-/// Threads given to a worker at once, whose stacks are kept together.
-const GROUP: usize = 64;
 /// A sample holds for this many sampling periods.
 const PERIODS: Ns = 10;
 /// Assumed where no two ticks hit one thread.
@@ -53,7 +52,7 @@ const DEFAULT_PERIOD: Ns = 10_000_000;
 /// The stacks of all threads over time.
 #[derive(Debug, Default, GetSize)]
 pub struct StackTimelines {
-    /// By thread, [`GROUP`] in each.
+    /// In order of their threads.
     groups: Vec<GroupStacks>,
     stacks: StackTable,
 }
@@ -61,6 +60,8 @@ pub struct StackTimelines {
 /// The stacks of a group of threads.
 #[derive(Debug, GetSize)]
 struct GroupStacks {
+    /// The first of its threads.
+    first: ThreadId,
     /// Lines by the thread's place in the group; the numbers of its stacks are places in `ids`.
     lines: StackLines,
     ids: Vec<StackId>,
@@ -70,6 +71,8 @@ impl StackTimelines {
     /// Build all timelines. `kernel` says whether kernel stacks are wanted.
     pub fn new(timeline: &Timeline, spaces: &Spaces, kernel: bool, ctx: &Ctx) -> Result<Self, Cancelled> {
         ctx.progress.enter("stacks", units(timeline));
+        let counter = &timeline.reader(Asker::Stacks);
+        let groups = ThreadGroups::new(timeline, |id| placed_rows(counter, id));
         let reach = PERIODS.saturating_mul(period(timeline, ctx));
         let inputs = PlacementInputs { timeline, spaces, kernel, reach, calls_recorded: timeline.has_calls() };
         let mut all = StackTimelines::default();
@@ -77,18 +80,17 @@ impl StackTimelines {
         let build = |group: usize| {
             let (mut table, mut lines) = (StackTable::default(), StackLinesBuilder::new(timeline));
             let reader = &timeline.reader(Asker::Stacks);
-            let threads = timeline.threads_by_id().skip(group * GROUP).take(GROUP);
-            for (line, (id, thread)) in threads.enumerate().filter(|(_, (_, thread))| !thread.idle) {
+            for (line, (id, thread)) in groups.threads(group).enumerate().filter(|(_, (_, thread))| !thread.idle) {
                 let programs = spaces.programs(thread.host, thread.pid);
                 let placement = Placement::new(&inputs, reader, id, thread, &programs, &mut table);
                 placement.place(|change| lines.push(line, change));
                 ctx.progress.step(placed_rows(reader, id));
             }
-            (lines.finish(GROUP), table.stacks)
+            (lines.finish(groups.positions(group).len()), table.stacks)
         };
-        in_order(ctx, timeline.threads().len().div_ceil(GROUP), build, |_, (lines, stacks)| {
+        in_order(ctx, groups.len(), build, |group, (lines, stacks)| {
             let ids = stacks.into_iter().map(|stack| all.stacks.intern(stack)).collect();
-            all.groups.push(GroupStacks { lines, ids });
+            all.groups.push(GroupStacks { first: ThreadId::at(groups.positions(group).start), lines, ids });
         })?;
         ctx.progress.parts.hold(MemoryPart::Stacks, all.get_heap_size());
         Ok(all)

@@ -1,6 +1,7 @@
-//! Progress of a job: stage, bar, per cent, events.
+//! Progress of a job: stage, bar, per cent, the time left, events.
 
 use crate::base::figure;
+use crate::base::time_left::in_words;
 use crate::tui::canvas::Canvas;
 use crate::tui::job::Busy;
 use crate::tui::theme::StyleScope;
@@ -21,7 +22,9 @@ fn percent(busy: &Busy) -> Option<u64> {
 /// A line with a bar, from column `x`.
 pub fn draw(canvas: &mut Canvas<'_>, x: usize, y: usize, busy: &Busy) {
     let mut at = canvas.text(x, y, &short(busy), StyleScope::Progress) + 2;
-    let room = canvas.width().saturating_sub(at + 16);
+    let left = busy.left.map(in_words);
+    let words = left.as_ref().map_or(0, |words| words.len() + 2);
+    let room = canvas.width().saturating_sub(at + 16 + words);
     if let Some(percent) = percent(busy)
         && room >= 8
     {
@@ -29,6 +32,9 @@ pub fn draw(canvas: &mut Canvas<'_>, x: usize, y: usize, busy: &Busy) {
         canvas.fill(at, y, columns, '·', StyleScope::Dim);
         canvas.bar(at, y, columns, percent as f64 / 100.0, StyleScope::Progress);
         at += columns + 2;
+    }
+    if let Some(words) = left {
+        at = canvas.text(at, y, &words, StyleScope::Progress) + 2;
     }
     if busy.events > 0 {
         canvas.text(at, y, &format!("{} events", figure::count(busy.events)), StyleScope::Dim);

@@ -327,7 +327,7 @@ impl Session {
 
     /// Report progress.
     pub fn progress(&mut self, stage: &'static str, done: u64, total: u64, events: u64) {
-        self.send(UiMessage::Progress(JobLane::Executions, Busy { what: "", stage, done, total, events }));
+        self.send(UiMessage::Progress(JobLane::Executions, Busy { what: "", stage, done, total, events, left: None }));
     }
 
     /// Let the analysis end.
