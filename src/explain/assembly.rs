@@ -1,16 +1,16 @@
 //! The model of one task: executions one after the other, with the names of contexts and threads.
 //!
-//! In: explained executions, and the contexts of the nodes of their outline. Out: a [`Model`], and the
+//! In: prepared executions, and the contexts of the nodes of their outline. Out: a [`Model`], and the
 //! contributions of threads where they are wanted.
 
 use super::columns::{MetricColumns, NewExecution};
 use super::contribution::Contributions;
 use super::execution_timelines::{self, TimelineInputs};
 use super::paths::Explained;
+use super::prepared::PreparedExecution;
 use super::request::TaskRequest;
 use super::threads::ModelThreads;
 use crate::analysis::counts::PathCounts;
-use crate::analysis::ecct::NodeTime;
 use crate::analysis::executions::Execution;
 use crate::analysis::leaders::Leaders;
 use crate::analysis::outline::{Outline, OutlineStep};
@@ -22,12 +22,10 @@ use crate::base::notice::Notice;
 use crate::base::time::Timestamp;
 use crate::event::errno;
 use crate::model::context::ContextId;
-use crate::model::execution::{ContextTime, ExecutionId, ExecutionRow};
+use crate::model::execution::{ExecutionId, ExecutionRow};
 use crate::model::metric::SUCCEEDED;
-use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, TraceId, categories};
 use crate::timeline::Timeline;
-use crate::timeline::questions::Asker;
 use foldhash::HashMap;
 
 /// A model as it grows.
@@ -55,15 +53,10 @@ pub(super) struct Assembly<'a> {
 impl Assembly<'_> {
     /// The next execution. `interleaved`: its threads' time on a CPU during which others ran there, where that is
     /// known.
-    pub(super) fn push(&mut self, execution: &Execution, explained: Explained, interleaved: Option<i64>) {
-        let Explained { own, counts, counters, unresolved, tiled, contributions } = explained;
+    pub(super) fn push(&mut self, execution: &Execution, prepared: PreparedExecution, interleaved: Option<i64>) {
+        let PreparedExecution { explained, own, spent, begin, end, fields, returned, is_lossy } = prepared;
+        let Explained { own: _, counts, counters, unresolved, tiled, contributions } = explained;
         self.contributions.push(contributions, self.contexts);
-        let mut spent = [0; WaitKind::ALL.len()];
-        for time in &own {
-            spent[self.outline.wait_kind(time.node) as usize] += time.ns;
-        }
-        let time = |time: NodeTime| ContextTime { context: self.contexts[time.node.index()], ns: time.ns };
-        let own: Vec<ContextTime> = own.into_iter().map(time).collect();
         let model = &mut self.model;
         let id = ExecutionId::at(model.executions.len());
         if self.request.timelines.contains(&id) {
@@ -73,27 +66,18 @@ impl Assembly<'_> {
             let inputs = TimelineInputs { timeline, leaders, shown, names, contexts, remarks, task };
             model.timelines.insert(id, execution_timelines::of(inputs, execution, &own));
         }
-        let [begin, end] = [execution.begin, execution.end].map(|mark| self.timeline.mark(mark).unwrap_or_default());
-        let name = |kind: NameId| {
-            *self.kinds.entry(kind).or_insert_with(|| model.names.intern(self.timeline.names().get(kind)))
-        };
-        let kind = begin.kind.or(end.kind).map(name);
+        let of_recording = self.timeline.names();
+        let kind = begin.kind.or(end.kind);
+        let kind = kind.map(|k| *self.kinds.entry(k).or_insert_with(|| model.names.intern(of_recording.get(k))));
         let trace = TraceId::from_raw(end.trace);
         let label = self.labels.get(trace.index()).copied().unwrap_or_else(|| model.names.intern(""));
-        let error = self.error(execution);
-        let model = &mut self.model;
-        let counts = PathCounts { interleaved, ..counts };
-        // Where both delimiters have a field the begin's counts.
-        let fields = [end, begin].into_iter().flat_map(|mark| self.timeline.mark_fields(mark.number));
-        let fields = fields.map(|field| (field.name, field.value)).collect();
-        self.columns.push(
-            execution,
-            fields,
-            counts,
-            &counters,
-            NewExecution { spent: &spent, kind, error, trace: label },
-        );
-        let lossy = self.timeline.is_lossy(execution.span);
+        // Every value that means success has one name.
+        let error = returned.map(|ret| if errno::failed(ret) { ret } else { 0 }).map(|ret| {
+            let name = || model.names.intern(errno::name(ret).as_deref().unwrap_or(SUCCEEDED));
+            *self.errors.entry(ret).or_insert_with(name)
+        });
+        let new = NewExecution { spent: &spent, kind, error, trace: label };
+        self.columns.push(execution, fields, PathCounts { interleaved, ..counts }, &counters, new);
         let first = || format!("execution {}", figure::moment(execution.span.start.ns()));
         model.notices.add(Notice::UnresolvedWaits, unresolved, first);
         model.notices.add(Notice::UntiledPaths, u64::from(!tiled), first);
@@ -103,20 +87,9 @@ impl Assembly<'_> {
             who: thread,
             trace,
             cpu: begin.cpu,
-            unsure: lossy || unresolved > 0,
+            unsure: is_lossy || unresolved > 0,
             own,
         });
-    }
-
-    /// Where a system call ended an execution: the error for which it failed, or the name for none.
-    fn error(&mut self, execution: &Execution) -> Option<NameId> {
-        let reader = self.timeline.reader(Asker::Executions);
-        let mut calls = reader.calls(execution.thread);
-        let call = calls.last_begun(execution.last_moment()).filter(|call| call.span.end == execution.span.end)?;
-        // Every value that means success has one name.
-        let ret = call.ret.map(|ret| if errno::failed(ret) { ret } else { 0 })?;
-        let name = || self.model.names.intern(errno::name(ret).as_deref().unwrap_or(SUCCEEDED));
-        Some(*self.errors.entry(ret).or_insert_with(name))
     }
 
     /// The model, once all executions are in it.

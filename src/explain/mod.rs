@@ -26,6 +26,7 @@ pub mod naming;
 pub mod overview;
 mod own_times;
 mod paths;
+mod prepared;
 pub mod profile;
 mod request;
 mod roles;
@@ -62,6 +63,7 @@ use contribution::{Contribution, Contributions};
 use foldhash::HashMap;
 use get_size2::GetSize;
 use paths::{ExplainedExecutions, Holders};
+use prepared::PreparedFrom;
 use std::sync::Arc;
 use threads::ModelThreads;
 
@@ -199,11 +201,10 @@ fn build_model(
         model,
     };
     ctx.progress.enter("results", found.len() as u64);
-    let executions = ctx.progress.follow(paths::executions(chunks, &ctx.cancel));
-    for (i, (execution, explained)) in found.iter().zip(executions).enumerate() {
-        assembly.push(execution, explained, interleaved.get(i).copied().flatten());
-    }
-    ctx.cancel.check()?;
+    let source = PreparedFrom { timeline, outline: &outline, contexts: &contexts };
+    let prepare = |executions: &[Execution], explained| source.of_chunk(executions, explained);
+    let take = |i: usize, prepared| assembly.push(&found[i], prepared, interleaved.get(i).copied().flatten());
+    paths::each(chunks, &found, prepare, take, ctx)?;
     let (model, contributions) = assembly.finish();
     ctx.progress.parts.hold(MemoryPart::Results, model.executions.get_heap_size());
     Ok((model, contributions))

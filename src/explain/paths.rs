@@ -14,7 +14,7 @@ use crate::analysis::hops::Hops;
 use crate::analysis::outline::Outline;
 use crate::analysis::path::{self, PathSegment};
 use crate::base::block_list::{BlockList, BlockRoom};
-use crate::base::ctx::{Cancel, Cancelled, Ctx};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::memory_error::MemoryError;
 use crate::base::packed::{self, packed};
 use crate::base::parallel::in_order;
@@ -27,6 +27,9 @@ use crate::timeline::questions::Asker;
 const CHUNK: usize = 64;
 /// Where executions are few, a worker takes their number divided by this: each may have a long path.
 const CHUNKS: usize = 64;
+
+/// Chunks that are unpacked beside each other before more are read back.
+const BATCH: usize = 256;
 
 /// Whether the threads that delayed each execution are wanted, with times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +87,7 @@ pub(super) fn explain(
     ctx: &Ctx,
 ) -> Result<ExplainedExecutions, Cancelled> {
     ctx.progress.enter("paths", found.len() as u64);
-    let size = found.len().div_ceil(CHUNKS).clamp(1, CHUNK);
+    let size = chunk_size(found);
     let chunks: Vec<&[Execution]> = found.chunks(size).collect();
     let mut all = ExplainedExecutions {
         outline: Outline::default(),
@@ -127,13 +130,43 @@ impl ExplainedExecutions {
     }
 }
 
-/// The executions in order; the bytes of those that were taken are gone. None come after bytes that cannot be read
-/// back, whose error is the one of the job.
-pub(super) fn executions(chunks: BlockList, cancel: &Cancel) -> impl Iterator<Item = Explained> {
-    let failed = move |why| cancel.fail(MemoryError::Spill(why));
-    let readable = chunks.take().map_while(move |bytes| bytes.map_err(failed).ok());
-    // What was packed here can be read.
-    readable.flat_map(|bytes| packed::value_of::<Vec<Explained>>(&bytes).unwrap_or_default())
+/// Executions of a chunk.
+fn chunk_size(found: &[Execution]) -> usize {
+    found.len().div_ceil(CHUNKS).clamp(1, CHUNK)
+}
+
+/// What `prepare` makes of the executions of a chunk, on the workers, handed to `take` by execution in order; the bytes
+/// of those that were taken are gone. None come after bytes that cannot be read back, whose error is the one of the
+/// job.
+pub(super) fn each<T: Send>(
+    chunks: BlockList,
+    found: &[Execution],
+    prepare: impl Fn(&[Execution], Vec<Explained>) -> Vec<T> + Sync + Send,
+    mut take: impl FnMut(usize, T) + Send,
+    ctx: &Ctx,
+) -> Result<(), Cancelled> {
+    let failed = |why| ctx.cancel.fail(MemoryError::Spill(why));
+    let mut readable = chunks.take().map_while(|bytes| bytes.map_err(failed).ok());
+    let mut executions = found.chunks(chunk_size(found));
+    let mut taken = 0;
+    loop {
+        let batch: Vec<(&[Execution], Vec<u8>)> = executions.by_ref().zip(readable.by_ref()).take(BATCH).collect();
+        if batch.is_empty() {
+            return ctx.cancel.check();
+        }
+        let make = |i: usize| {
+            let (executions, bytes) = &batch[i];
+            // What was packed here can be read.
+            prepare(executions, packed::value_of(bytes).unwrap_or_default())
+        };
+        in_order(ctx, batch.len(), make, |_, prepared| {
+            ctx.progress.step(prepared.len() as u64);
+            for one in prepared {
+                take(taken, one);
+                taken += 1;
+            }
+        })?;
+    }
 }
 
 fn accumulate(
