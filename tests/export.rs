@@ -1,5 +1,6 @@
 //! Exported tables have what the database has: every execution, metric, field, time, context and thread.
 
+use crate::support::random::Random;
 use crate::support::{ask, random_model};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -269,6 +270,66 @@ fn import_refuses_what_is_not_whole() {
     run(&["import", tables.to_str().unwrap(), "-o", output.to_str().unwrap()]);
     let nothing = folder.path().join("nothing");
     ask::refuses(&["import", nothing.to_str().unwrap(), "-o", output.to_str().unwrap()], 1, &["no tables"]);
+}
+
+/// Tables of another version, and without a column: a line that names the file and what it lacks.
+#[test]
+fn import_refuses_other_versions_and_columns() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (file, tables) = (folder.path().join("a.why"), folder.path().join("tables"));
+    random_database(1, &file);
+    run(&["export", file.to_str().unwrap(), "-o", tables.to_str().unwrap()]);
+    let output = folder.path().join("out.why");
+    // Of the same length, since the footer says how long it is.
+    for (table, old, new, why) in [
+        ("spent", &b"whyslow.schema\x18\x012"[..], &b"whyslow.schema\x18\x019"[..], "tables of version \"9\""),
+        ("executions", b"start_ns", b"stopp_ns", "no column `start_ns`"),
+        ("contexts", b"parent", b"purant", "no column `parent`"),
+    ] {
+        let path = files(&tables.join(table)).pop().unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let mut changed = whole.clone();
+        let places: Vec<usize> = (0..whole.len()).filter(|at| whole[*at..].starts_with(old)).collect();
+        assert!(!places.is_empty(), "{table} has {why}");
+        places.iter().for_each(|at| changed[*at..at + new.len()].copy_from_slice(new));
+        std::fs::write(&path, changed).unwrap();
+        let words = ["import", tables.to_str().unwrap(), "-o", output.to_str().unwrap()];
+        ask::refuses(&words, 1, &[why, path.to_str().unwrap(), "export"]);
+        std::fs::write(&path, whole).unwrap();
+    }
+}
+
+/// Damaged bytes anywhere in a table: an error in one line or, where nothing depends on the byte, the same database.
+#[test]
+fn import_survives_damaged_tables() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (file, tables) = (folder.path().join("a.why"), folder.path().join("tables"));
+    random_database(1, &file);
+    run(&["export", file.to_str().unwrap(), "-o", tables.to_str().unwrap()]);
+    let output = folder.path().join("out.why");
+    let mut dice = Random::new(45);
+    for table in ["executions", "spent", "contexts", "threads", "recordings"] {
+        let path = files(&tables.join(table)).pop().unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        for round in 0..40 {
+            let mut damaged = whole.clone();
+            // The footer, at the end, says where everything is.
+            let from = if round % 2 == 0 { 0 } else { whole.len() * 3 / 4 };
+            for _ in 0..1 + round % 3 {
+                let at = from + dice.below(whole.len() - from);
+                damaged[at] ^= 1 << dice.below(8);
+            }
+            std::fs::write(&path, damaged).unwrap();
+            let out = ask::output(&["import", tables.to_str().unwrap(), "-o", output.to_str().unwrap()]);
+            let said = ask::said(&out);
+            match out.status.code() {
+                Some(0) => assert!(std::fs::read(&output).unwrap() == std::fs::read(&file).unwrap(), "{table} {round}"),
+                Some(1) => assert!(said.starts_with("whyslow: ") && said.trim_end().lines().count() == 1, "{said}"),
+                other => panic!("{table} {round}: {other:?} {said}"),
+            }
+        }
+        std::fs::write(&path, whole).unwrap();
+    }
 }
 
 /// The goal is one and a half times the database; the tables hold durations and kinds, which a database derives.

@@ -9,10 +9,14 @@ use super::{ParquetFileError, SCHEMA_VERSION};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 /// Values that are read at once.
 const BATCH: usize = 8_192;
@@ -28,9 +32,18 @@ pub(super) struct TableFile {
 impl TableFile {
     /// Open a file of a table, and read those columns that are wanted, by name.
     pub fn read(path: &Path, table: &str, is_wanted: impl Fn(&str) -> bool) -> Result<TableFile, ParquetFileError> {
+        let damaged = || ParquetError::General("its pages are not those of its footer".to_owned());
+        contained(|| TableFile::read_whole(path, table, is_wanted))
+            .unwrap_or_else(|| Err(ParquetFileError::Table { path: path.to_owned(), error: damaged() }))
+    }
+
+    fn read_whole(path: &Path, table: &str, is_wanted: impl Fn(&str) -> bool) -> Result<TableFile, ParquetFileError> {
         let error = |error| ParquetFileError::Table { path: path.to_owned(), error };
         let io = |error| ParquetFileError::Io { path: path.to_owned(), error };
-        let reader = SerializedFileReader::new(File::open(path).map_err(io)?).map_err(error)?;
+        let file = File::open(path).map_err(io)?;
+        let bytes = file.metadata().map_err(io)?.len();
+        let reader = SerializedFileReader::new(file).map_err(error)?;
+        check_places(reader.metadata(), bytes).map_err(error)?;
         let about = reader.metadata().file_metadata();
         let value = |key: &str| {
             let pairs = about.key_value_metadata().into_iter().flatten();
@@ -95,6 +108,49 @@ impl TableFile {
             _ => Err(self.missing(column)),
         }
     }
+}
+
+thread_local! {
+    /// This thread reads a file whose bytes may make the reader panic.
+    static READS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What `read` returns; `None` where it panicked. The crate that reads Parquet files presumes that pages are as the
+/// footer and other pages say, and panics where damage made them differ; that is an error about the file, not about the
+/// program, so that the hook for panics must not print it.
+fn contained<T>(read: impl FnOnce() -> T) -> Option<T> {
+    static SILENCED: Once = Once::new();
+    SILENCED.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |about| {
+            if !READS.get() {
+                usual(about);
+            }
+        }));
+    });
+    READS.set(true);
+    let result = catch_unwind(AssertUnwindSafe(read)).ok();
+    READS.set(false);
+    result
+}
+
+/// Error where a footer has columns or rows that cannot be: the reader takes them as they are, and panics.
+fn check_places(about: &ParquetMetaData, bytes: u64) -> Result<(), ParquetError> {
+    let is_inside = |at: i64, length: i64| {
+        let (at, length) = (u64::try_from(at).ok(), u64::try_from(length).ok());
+        at.zip(length).and_then(|(at, length)| at.checked_add(length)).is_some_and(|end| end <= bytes)
+    };
+    for group in about.row_groups() {
+        let places = group.columns().iter().all(|column| {
+            let size = column.compressed_size();
+            let dictionary = column.dictionary_page_offset().is_none_or(|at| is_inside(at, size));
+            dictionary && is_inside(column.data_page_offset(), 0) && size >= 0 && column.num_values() >= 0
+        });
+        if !places || group.num_rows() < 0 {
+            return Err(ParquetError::General("its footer names places that are not in it".to_owned()));
+        }
+    }
+    Ok(())
 }
 
 /// The values of a column in a row group.
