@@ -109,11 +109,6 @@ impl StackTimelines {
     pub fn distinct(&self) -> &[Stack] {
         &self.stacks.stacks
     }
-
-    /// The stack of a thread at `t`.
-    pub fn at(&self, reader: &RowReader<'_>, thread: ThreadId, t: Timestamp) -> StackId {
-        self.cursor(reader, thread).at(t)
-    }
 }
 
 /// The stack of a sample at its own moment, in the images that its process had then.

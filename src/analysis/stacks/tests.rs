@@ -35,7 +35,7 @@ fn parts(builder: &TimelineBuilder, end: Ns) -> Vec<Part> {
     };
     let all: Vec<Part> = over.map(shown).collect();
     for part in &all {
-        assert_eq!(part.stack, text(lines.get(lines.at(&reader, thread(1), Timestamp::new(part.from)))));
+        assert_eq!(part.stack, text(lines.get(lines.cursor(&reader, thread(1)).at(Timestamp::new(part.from)))));
     }
     all
 }
