@@ -28,8 +28,10 @@ const CHUNK: usize = 64;
 /// Where executions are few, a worker takes their number divided by this: each may have a long path.
 const CHUNKS: usize = 64;
 
+/// Chunks that a worker unpacks at once: one alone takes it hardly longer than to be handed the next.
+const UNPACKED: usize = 16;
 /// Chunks that are unpacked beside each other before more are read back.
-const BATCH: usize = 256;
+const BATCH: usize = 16 * UNPACKED;
 
 /// Whether the threads that delayed each execution are wanted, with times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,12 +156,15 @@ pub(super) fn each<T: Send>(
         if batch.is_empty() {
             return ctx.cancel.check();
         }
+        let parts: Vec<_> = batch.chunks(UNPACKED).collect();
         let make = |i: usize| {
-            let (executions, bytes) = &batch[i];
             // What was packed here can be read.
-            prepare(executions, packed::value_of(bytes).unwrap_or_default())
+            let of_chunk = |(executions, bytes): &(&[Execution], Vec<u8>)| {
+                prepare(executions, packed::value_of(bytes).unwrap_or_default())
+            };
+            parts[i].iter().flat_map(of_chunk).collect::<Vec<T>>()
         };
-        in_order(ctx, batch.len(), make, |_, prepared| {
+        in_order(ctx, parts.len(), make, |_, prepared| {
             ctx.progress.step(prepared.len() as u64);
             for one in prepared {
                 take(taken, one);
