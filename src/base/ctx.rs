@@ -10,7 +10,7 @@ use super::heap::PartSizes;
 use super::memory_error::MemoryError;
 use super::memory_limit::Limit;
 use super::question_counts::QuestionCounts;
-use super::time_left::{PresentStage, StageShare, time_left};
+use super::time_left::{PresentStage, StageShare, TimeLeft, time_left};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -127,8 +127,9 @@ impl Progress {
         *self.expected.lock().unwrap_or_else(PoisonError::into_inner) = stages;
     }
 
-    /// How long the job will still take, by the rates of its stages so far; `None` while that is not known.
-    pub fn left(&self) -> Option<Duration> {
+    /// How long the job, or its stage, will still take, by the rates of its stages so far; `None` while that is not
+    /// known.
+    pub fn left(&self) -> Option<TimeLeft> {
         let expected = *self.expected.lock().unwrap_or_else(PoisonError::into_inner);
         let (done, total) = (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed));
         let present = {

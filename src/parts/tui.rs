@@ -21,6 +21,7 @@ pub mod heat_cells {
     pub use crate::tui::heat_cells::HeatQuestion;
 }
 pub mod job {
+    pub use crate::base::time_left::TimeLeft;
     pub use crate::tui::job::{
         ArrangedTrees, BaselineInput, Busy, ComparedGroups, Done, Exported, Job, JobError, JobLane, ReadTimelines,
         SelectedPath, TaskSummary, WriteOutcome,

@@ -7,6 +7,7 @@ use super::report::AnomalyReport;
 use crate::base::file::Existing;
 use crate::base::statistics::nearest_rank;
 use crate::base::time::Span;
+use crate::base::time_left::TimeLeft;
 use crate::compare::arranged::{ArrangedTree, Arrangement, KernelFrames, TreeDirection};
 use crate::compare::calls::aligned::PairedCalls;
 use crate::compare::moments::Divergence;
@@ -21,7 +22,6 @@ use crate::view::compared_causes::ComparedCauses;
 use crate::view::report::{Invocation, ReportFormat};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A request for a background job.
 #[derive(Clone, Debug)]
@@ -211,7 +211,7 @@ pub struct Busy {
     /// Events read so far.
     pub events: u64,
     /// How long the job will still take, where that is known.
-    pub left: Option<Duration>,
+    pub left: Option<TimeLeft>,
 }
 
 /// A task that has executions.

@@ -2,6 +2,8 @@
 
 use super::interface::Session;
 use super::session;
+use std::time::Duration;
+use whyslow::parts::tui::job::TimeLeft;
 use whyslow::parts::tui::key_bindings::TABLE;
 use whyslow::parts::tui::layers::PageLayer;
 use whyslow::parts::tui::message::UiMessage;
@@ -274,7 +276,7 @@ fn loading_shows_its_stage_and_only_keys_that_work() {
         session.send(UiMessage::Progress(lane, busy(stage)));
         assert!(session.lines().join("\n").contains(&format!("{stage} 25%")));
     }
-    let left = Some(std::time::Duration::from_secs(130));
+    let left = Some(TimeLeft { time: Duration::from_secs(130), of: None });
     session.send(UiMessage::Progress(lane, whyslow::parts::tui::job::Busy { left, events: 12_345, ..busy("paths") }));
     let screen = session.lines().join("\n");
     assert!(screen.contains("about 2 min left  12.3 k events"), "{screen}");
