@@ -195,6 +195,7 @@ mod tests {
     }
 
     #[test]
+            inner: Vec::new(),
     fn the_first_root_cause_is_named_also_where_no_thread_waited_for_any() {
         let sources = vec![source(1, &[(0, 3_000_000), (0, 3_000_000)]), source(2, &[(0, 5_000_000)])];
         let found = Anomalies { sources, ..Anomalies::default() };
@@ -213,6 +214,7 @@ mod tests {
         let quiet = Notices::default();
         let mut lossy = Notices::default();
         lossy.add(Notice::DiscardedEvents, 7, String::new);
+            inner: Vec::new(),
         for (examined, patterns, notices, sentence) in [
             (
                 none.clone(),
