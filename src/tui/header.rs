@@ -18,7 +18,7 @@ use crate::tui::theme::StyleScope;
 use crate::tui::widget::page::StyledLine;
 use crate::tui::widget::progress;
 use crate::tui::{header_strips, overview};
-use crate::view::anomalies::verdict;
+use crate::view::anomalies::{verdict, why_others};
 use crate::view::words;
 
 /// From this number of lines on the header names the next steps.
@@ -122,11 +122,16 @@ fn verdicts(app: &App, columns: usize, lines: &mut Vec<HeaderLine>) {
         FirstQuestion::Executions => (compared, mined, "Pattern analysis"),
         FirstQuestion::Patterns => (mined, compared, "Comparison"),
     };
+    let both = app.patterns.found.as_ref().zip(comparison);
+    let why = both.and_then(|(found, comparison)| why_others(&found.anomalies, comparison));
     match (first, second) {
         (Some((scope, text)), second) => {
             sentence(scope, &text, columns, lines);
             if let Some((_, text)) = second {
-                sentence(StyleScope::Unsure, &format!("{of}: {text}"), columns, lines);
+                // Without room for it, the reason is left to the pages.
+                let why =
+                    why.filter(|_| app.size.1 >= NEXT_STEPS_FROM).map_or_else(String::new, |why| format!(" {why}"));
+                sentence(StyleScope::Unsure, &format!("{of}: {text}{why}"), columns, lines);
             }
         }
         (None, Some((scope, text))) => sentence(scope, &text, columns, lines),

@@ -11,6 +11,7 @@ use crate::tui::key::KeyPress;
 use crate::tui::message::UiEffect;
 use crate::tui::theme::StyleScope;
 use crate::view::report::{ENDINGS, ReportFormat};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -148,6 +149,10 @@ fn exported(app: &App, path: &Path) -> Result<Exported, String> {
 }
 
 /// The JSON document of the pane in front, with the selected path.
+        let comparison = match copied::reported(app, &comparison) {
+            Cow::Owned(said) => Arc::new(said),
+            Cow::Borrowed(_) => comparison,
+        };
 fn of_front(app: &App) -> Option<Exported> {
     let selected = app.patterns.selected();
     if app.pane.is_of_patterns() {

@@ -10,7 +10,7 @@ mod verdict;
 mod words;
 
 pub use text::{ListBounds, rule, text};
-pub use verdict::{verdict, verdict_path};
+pub use verdict::{beside_comparison, verdict, verdict_path, why_others};
 pub use words::{Words, doing, examined, of_source, routed};
 
 use self::place::{PlaceJson, place_of};
