@@ -1,7 +1,7 @@
 //! Names of delays whose functions call each other: one activity of a thread has one name.
 //!
-//! Which function names a delay depends on when the delayed execution began to wait: who came while the holder of a lock
-//! was in the second half of `flush` waited for `checksum`, who came before it for `flush`, which calls that. In:
+//! Which function names a delay depends on when the delayed execution began to wait: who came while the holder of a
+//! lock was in the second half of `flush` waited for `checksum`, who came before it for `flush`, which calls that. In:
 //! delays with the functions that name them. Out: the same with one function for each activity, and the time in the
 //! functions below it. Cost: n log n in the delays times the depth of their callers. ALGORITHMS.md 9.7.
 
