@@ -136,7 +136,7 @@ pub mod compare {
         pub use crate::compare::functions::{by_function, sandwich};
     }
     pub mod arranged {
-        pub use crate::compare::arranged::{Arrangement, KernelFrames, invert};
+        pub use crate::compare::arranged::{Arrangement, KernelFrames, TreeDirection, arrange, invert};
     }
     pub mod heat_map {
         pub use crate::compare::heat_map::{HeatBox, HeatMap, HeatSize, axes};

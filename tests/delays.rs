@@ -2,6 +2,7 @@
 //! name their source first, with its function and carriers, and where nothing is planted no source may claim much of
 //! the executions' time. Executions with other calls than usual are found at any cost (`delays/routes.rs`).
 
+mod nested;
 mod plants;
 mod routes;
 mod servers;

@@ -5,14 +5,32 @@ use super::{places, sound};
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
+use crate::model::settings::Settings;
 use crate::options::{GroupOptions, InputOptions};
 use crate::session::{self, Session};
+use crate::view::anomalies;
 
 /// The filters of both groups.
 pub(super) fn request(groups: &GroupOptions, input: &InputOptions, session: &Session) -> ComparisonRequest {
     let request = groups.request(input);
     let by_trace = request.slow.is_empty() && request.fast.is_empty() && session.has_two_labels();
     ComparisonRequest { by_trace: request.by_trace || by_trace, ..request }
+}
+
+/// Say in the verdict which rank delayed others most in the whole run, where the input is one MPI run.
+pub(super) fn with_delays(
+    session: &mut Session,
+    mut comparison: Comparison,
+    console: &mut Console<'_>,
+) -> anyhow::Result<Comparison> {
+    if let Session::Run(run) = session
+        && run.is_alone()
+    {
+        let found = console.with_progress(|ctx| Ok(run.mine(ctx)?.anomalies(&Settings::default(), ctx)?))?;
+        console.stage("mine");
+        comparison.verdict.delays = Some(anomalies::beside_comparison(&found, &comparison));
+    }
+    Ok(comparison)
 }
 
 /// The model of the chosen task, with the timelines of some executions, and the comparison of the chosen groups.

@@ -2,7 +2,7 @@
 
 use super::console::Console;
 use super::interface::InterfaceOptions;
-use super::{Outcome, Question, compared};
+use super::{Outcome, Question, compared, with_delays};
 use crate::base::clean;
 use crate::compare::condition::FailIf;
 use crate::confinement::Files;
@@ -71,6 +71,7 @@ impl Question for ExplainOptions {
             return partials.refuse("explain");
         }
         let (model, comparison) = compared(&self.input, &self.groups, &[], &mut session, console)?;
+        let comparison = with_delays(&mut session, comparison, console)?;
         if let Some(condition) = self.fail_if.filter(|one| model.profile.is_some() && one.is_percentile()) {
             let remedy = "write extra>2ms or mean>+5%, which compare what runs take in all";
             return Err(UsageError(format!("--fail-if {condition}: samples have no percentiles; {remedy}")).into());

@@ -50,7 +50,7 @@ use crate::symbols::perf_map;
 use crate::view::stderr::say;
 use anyhow::Context;
 use clap::Subcommand;
-use comparing::{compared, request};
+use comparing::{compared, request, with_delays};
 use console::Console;
 use foldhash::HashSet;
 use std::collections::BTreeMap;

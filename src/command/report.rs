@@ -1,7 +1,7 @@
 //! `whyslow report`: the comparison as one file for people or for another tool.
 
 use super::console::{self, Console};
-use super::{Outcome, Question, compared, places};
+use super::{Outcome, Question, compared, places, with_delays};
 use crate::base::ctx::Ctx;
 use crate::base::file::Existing;
 use crate::confinement::Files;
@@ -86,6 +86,7 @@ impl Question for ReportOptions {
     fn run(&self, mut session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let command = self.groups.command_line(&self.input).explain(&self.groups.request(&self.input));
         let (model, comparison) = compared(&self.input, &self.groups, &[], &mut session, console)?;
+        let comparison = with_delays(&mut session, comparison, console)?;
         let mut report =
             Report { model: &model, comparison: &comparison, command: &command, timelines: None, threads: None };
         match &self.output {

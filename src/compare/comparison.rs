@@ -199,6 +199,8 @@ pub struct Verdict {
     pub groups: GroupsOrigin,
     /// The answer; the interface shows it first.
     pub sentence: String,
+    /// Of one MPI run, where patterns were mined: which rank delayed others most in the whole run.
+    pub delays: Option<String>,
 }
 
 /// A property other than time that separates the groups.

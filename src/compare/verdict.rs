@@ -40,7 +40,7 @@ pub(super) fn verdict(e: &Evidence<'_>) -> Verdict {
 }
 
 fn weigh(e: &Evidence<'_>) -> Verdict {
-    let say = |confident, basis, sentence| Verdict { confident, basis, groups: e.origin, sentence };
+    let say = |confident, basis, sentence| Verdict { confident, basis, groups: e.origin, sentence, delays: None };
     let cause = e.ranked.causes.first().filter(|c| c.rank.is_some());
     let phrase = e.ranked.phrases.first().map_or("", |p| p);
     let whole = TotalDifference::new(e.groups, e.extra_ns);

@@ -7,6 +7,7 @@
 //! the delayed executions times the depth of their contexts. ALGORITHMS.md 9.7.
 
 use super::chains::{ChainId, ChainLink};
+use super::nested::{self, Traced};
 use super::wait_links::{ChainPart, Delay, Reference};
 use crate::analysis::hops::HopId;
 use crate::base::ctx::Cancel;
@@ -22,7 +23,7 @@ use crate::model::context::ContextId;
 use crate::model::event_kind::EventKind;
 use crate::model::execution::ContextTime;
 use crate::model::metric::Metric;
-use crate::model::propagation::{PropagationPath, PropagationStep};
+use crate::model::propagation::{InnerFunction, PropagationPath, PropagationStep};
 use crate::model::settings::{FEWEST_EXECUTIONS, PatternVerdict, Settings};
 use crate::model::wait_kind::{WITHIN, WaitKind};
 use crate::timeline::ThreadId;
@@ -51,9 +52,6 @@ pub(super) struct Found {
     pub(super) paths: Vec<PropagationPath>,
 }
 
-/// A path, the chain in which its source is, and the activity of the source.
-type Traced = (ChainId, Activity, PropagationPath);
-
 impl Delayed<'_> {
     /// All delayed executions; not all of them once the work is cancelled.
     pub(super) fn find(&self, settings: &Settings, cancel: &Cancel) -> Found {
@@ -64,11 +62,11 @@ impl Delayed<'_> {
         if cancel.is_cancelled() {
             return Found { patterns, anomalies: Vec::new(), paths: Vec::new() };
         }
-        self.settle_functions(&mut traced);
+        nested::settle(&mut traced, &self.reference.chains, self.model);
         let mut traced = traced.into_iter();
         let mut delayed: Vec<(&[Delay], Vec<PropagationPath>)> = Vec::new();
         for delays in delays.chunk_by(|a, b| a.execution == b.execution) {
-            let paths = traced.by_ref().take(delays.len()).flatten().map(|(.., path)| path);
+            let paths = traced.by_ref().take(delays.len()).flatten().map(|traced| traced.path);
             delayed.push((delays, paths.collect()));
         }
         delayed.sort_by_key(|(delays, _)| {
@@ -89,27 +87,6 @@ impl Delayed<'_> {
         }
         join_sources(&mut paths);
         Found { patterns, anomalies, paths }
-    }
-
-    /// If the stacks of one delay end above the source's function, the source's other delays supply it: the function in
-    /// which, by them, most of its time was spent.
-    fn settle_functions(&self, traced: &mut [Option<Traced>]) {
-        let mut known: BTreeMap<ChainId, BTreeMap<NameId, (Ns, Vec<NameId>)>> = BTreeMap::new();
-        for (chain, named, path) in traced.iter().flatten().filter(|(_, named, _)| !named.is_open) {
-            let Some(function) = named.function else { continue };
-            let (ns, callers) = known.entry(*chain).or_default().entry(function).or_default();
-            *ns += path.excess_ns;
-            callers.extend(&named.callers);
-        }
-        for (chain, named, path) in traced.iter_mut().flatten().filter(|(_, named, _)| named.is_open) {
-            let functions = known.get(chain).into_iter().flatten();
-            let below = functions.filter(|(_, (_, callers))| named.function.is_none_or(|f| callers.contains(&f)));
-            let below: Vec<(Ns, NameId)> = below.map(|(function, (ns, _))| (*ns, *function)).collect();
-            let all: Ns = below.iter().map(|(ns, _)| ns).sum();
-            let most = below.into_iter().max_by_key(|(ns, function)| (*ns, Reverse(*function)));
-            let most = most.filter(|(ns, _)| ns * 2 >= all);
-            path.function = most.map(|(_, function)| self.model.names.function(function).into_owned());
-        }
     }
 
     /// The executions of each population, as occurrences of a pattern.
@@ -234,12 +211,13 @@ impl Delayed<'_> {
             origin: thread.unwrap_or_else(|| self.contributions.name(self.model, delay.execution)).to_owned(),
             function: None,
             context,
+            inner: Vec::new(),
             excess_ns: delay.excess_ns,
             affected_ns: delay.excess_ns,
             messages: (threads as u64).saturating_sub(1),
             steps,
         };
-        Some((delay.chain, named, path))
+        Some(Traced { chain: delay.chain, named, path })
     }
 
     /// The begin of the delay: a step, and for an interrupt the step of the thread that it interrupted.
@@ -340,7 +318,8 @@ fn hull(held: &[&Contribution]) -> Option<Span> {
 /// One activity of a thread delays all threads that wait for it meanwhile: paths whose sources are equal but for their
 /// time and overlap have one source. Then all are ordered by what their source causes.
 fn join_sources(paths: &mut Vec<PropagationPath>) {
-    let name = |p: &PropagationPath| p.steps.first().map(|s| (s.stream, s.kind, s.function.clone(), s.what.clone()));
+    let name =
+        |p: &PropagationPath| p.steps.first().map(|s| (s.stream, s.kind, p.function_of_source(), s.what.clone()));
     paths.sort_by_cached_key(|p| (name(p), p.steps.first().map(|s| (s.span.start, s.anomaly))));
     let mut joined: Vec<(Vec<PropagationPath>, Ns)> = Vec::new();
     for path in paths.drain(..) {
@@ -368,7 +347,8 @@ fn join_sources(paths: &mut Vec<PropagationPath>) {
     for (together, affected) in &mut joined {
         together.sort_by_key(|p| (Reverse(p.excess_ns), p.execution));
         let excess = together.iter().map(|p| p.excess_ns).max().unwrap_or(0);
-        together.iter_mut().for_each(|p| (p.affected_ns, p.excess_ns) = (*affected, excess));
+        let inner = InnerFunction::sums(together.iter().flat_map(|p| &p.inner));
+        together.iter_mut().for_each(|p| (p.affected_ns, p.excess_ns, p.inner) = (*affected, excess, inner.clone()));
     }
     let start = |all: &[PropagationPath]| {
         all.first().and_then(|p| p.steps.first()).map(|s| (s.span.start, s.stream, s.anomaly))

@@ -8,6 +8,7 @@ pub mod chains;
 mod delayed;
 pub mod mined_executions;
 pub mod mining;
+mod nested;
 mod propagation;
 mod root_causes;
 mod routes;

@@ -111,6 +111,7 @@ pub(super) fn paths(mined: &PatternAnalysis, lateness: &Lateness, numbers: &[u32
                 origin: String::new(),
                 function: None,
                 context: None,
+                inner: Vec::new(),
                 excess_ns: source.excess,
                 affected_ns: source.affected,
                 messages: depth[end],

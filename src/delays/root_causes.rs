@@ -7,7 +7,7 @@ use crate::base::time::Ns;
 use crate::model::anomalies::{Anomalies, StreamName};
 use crate::model::carrier::Carrier;
 use crate::model::event_kind::EventKind;
-use crate::model::propagation::{PropagationPath, PropagationStep};
+use crate::model::propagation::{InnerFunction, PropagationPath, PropagationStep};
 use crate::model::root_cause::{CausedDelay, RootCause, Victim};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +49,7 @@ pub(super) fn of(found: &Anomalies) -> Vec<RootCause> {
             paths: 0,
             span: worst.local,
             affected_ns: 0,
+            inner: Vec::new(),
             excess_ns: worst.excess_ns,
             factor: factor(worst.excess_ns, worst.reference_ns),
             is_new: worst.reference_ns < SMALLEST,
@@ -97,7 +98,7 @@ fn of_paths(found: &Anomalies, paths: &[PropagationPath], first: u32) -> Option<
         process,
         what: source.what.clone(),
         kind: source.kind,
-        function: path.function.clone().or_else(|| source.function.clone()),
+        function: path.function_of_source(),
         carriers: if is_rank { Vec::new() } else { path.steps.iter().filter_map(|s| s.carrier).collect() },
         victim,
         noise: source.noise.is_some(),
@@ -109,6 +110,7 @@ fn of_paths(found: &Anomalies, paths: &[PropagationPath], first: u32) -> Option<
         paths: paths.len() as u32,
         span: source.span,
         affected_ns: path.affected_ns,
+        inner: path.inner.clone(),
         excess_ns: path.excess_ns,
         factor: factor(source.excess_ns, source.reference_ns),
         is_new: source.reference_ns < SMALLEST,
@@ -139,6 +141,7 @@ fn row(found: &Anomalies, key: Key, all: Vec<(u32, CausedDelay)>) -> RootCause {
         route,
         idle: key.idle,
         in_executions: key.in_executions,
+        inner: InnerFunction::sums(occurrences.iter().flat_map(|o| &o.inner)),
         affected_ns: occurrences.iter().map(|o| o.affected_ns).sum(),
         excess_ns: occurrences.iter().map(|o| o.excess_ns).sum(),
         factor: occurrences.iter().map(|o| o.factor).fold(0.0, f64::max),

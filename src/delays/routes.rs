@@ -267,6 +267,7 @@ pub(super) fn add(differences: Vec<RouteDelay>, anomalies: &mut Vec<Anomaly>, pa
             origin,
             function: None,
             context: None,
+            inner: Vec::new(),
             excess_ns: step.excess_ns,
             // Only an execution is known to have waited for it.
             affected_ns: if number.is_some() { cost } else { 0 },

@@ -25,6 +25,10 @@ pub struct Activity {
     pub is_open: bool,
     /// Callers of the function, from the outermost.
     pub callers: Vec<NameId>,
+    /// The time in each function, what it calls included, ascending by name.
+    pub within: Vec<(NameId, u64)>,
+    /// All time, that without a known function included.
+    pub total: u64,
 }
 
 impl Activity {
@@ -34,7 +38,14 @@ impl Activity {
             leaves.iter().map(|time| Leaf { frames: frames(model, time.context, hop), ns: time.ns }).collect();
         leaves.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.frames.cmp(&b.frames)));
         let is_own = |name: &NameId| model.names.is_program_function(*name);
-        let function = covering(&leaves, &is_own).or_else(|| covering(&leaves, &|_| true));
+        let own = Covered::of(&leaves, &is_own);
+        let (function, within) = match own.deepest(&leaves, &is_own) {
+            Some(function) => (Some(function), own.by),
+            None => {
+                let all = Covered::of(&leaves, &|_| true);
+                (all.deepest(&leaves, &|_| true), all.by)
+            }
+        };
         let total: u64 = leaves.iter().map(|leaf| leaf.ns).sum();
         let mut calls: BTreeMap<NameId, u64> = BTreeMap::new();
         for leaf in &leaves {
@@ -57,7 +68,15 @@ impl Activity {
             call: most.filter(|(_, ns)| ns * 2 >= total).map(|(name, _)| name),
             is_open: ended > 0 && cut * 2 >= ended,
             callers: callers.into_iter().flatten().collect(),
+            within: within.into_iter().collect(),
+            total,
         }
+    }
+
+    /// The part of all time that was in a function.
+    pub fn share_in(&self, function: NameId) -> f64 {
+        let at = self.within.binary_search_by_key(&function, |(name, _)| *name).ok();
+        at.and_then(|at| self.within.get(at)).map_or(0.0, |(_, ns)| *ns as f64 / self.total.max(1) as f64)
     }
 }
 
@@ -73,20 +92,32 @@ impl Leaf {
     }
 }
 
-/// The deepest function that covers 80 %, else half, of the time in which one that is `wanted` is known.
-fn covering(leaves: &[Leaf], wanted: &dyn Fn(&NameId) -> bool) -> Option<NameId> {
-    let mut covers: BTreeMap<NameId, u64> = BTreeMap::new();
-    let mut known = 0;
-    for leaf in leaves {
-        let names: BTreeSet<NameId> = leaf.of_kind(FrameKind::Function).filter(wanted).collect();
-        known += if names.is_empty() { 0 } else { leaf.ns };
-        names.into_iter().for_each(|name| *covers.entry(name).or_default() += leaf.ns);
+/// The time in each function that is wanted.
+struct Covered {
+    by: BTreeMap<NameId, u64>,
+    /// The time in which one of them is known.
+    known: u64,
+}
+
+impl Covered {
+    fn of(leaves: &[Leaf], wanted: &dyn Fn(&NameId) -> bool) -> Covered {
+        let mut covered = Covered { by: BTreeMap::new(), known: 0 };
+        for leaf in leaves {
+            let names: BTreeSet<NameId> = leaf.of_kind(FrameKind::Function).filter(wanted).collect();
+            covered.known += if names.is_empty() { 0 } else { leaf.ns };
+            names.into_iter().for_each(|name| *covered.by.entry(name).or_default() += leaf.ns);
+        }
+        covered
     }
-    [80, 50].into_iter().find_map(|percent| {
-        let covered = |name: &NameId| covers.get(name).is_some_and(|ns| ns * 100 >= known * percent);
-        let deepest = |leaf: &Leaf| leaf.of_kind(FrameKind::Function).rev().filter(wanted).find(covered);
-        leaves.iter().take(CANDIDATES).filter(|_| known > 0).find_map(deepest)
-    })
+
+    /// The deepest function that covers 80 %, else half, of the time in which one is known.
+    fn deepest(&self, leaves: &[Leaf], wanted: &dyn Fn(&NameId) -> bool) -> Option<NameId> {
+        [80, 50].into_iter().find_map(|percent| {
+            let covers = |name: &NameId| self.by.get(name).is_some_and(|ns| ns * 100 >= self.known * percent);
+            let deepest = |leaf: &Leaf| leaf.of_kind(FrameKind::Function).rev().filter(wanted).find(covers);
+            leaves.iter().take(CANDIDATES).filter(|_| self.known > 0).find_map(deepest)
+        })
+    }
 }
 
 /// The frames of a context that belong to a thread on its way, by the thread's position.

@@ -4,6 +4,8 @@ use crate::base::time::{Ns, Span};
 use crate::model::carrier::Carrier;
 use crate::model::context::ContextId;
 use crate::model::event_kind::EventKind;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// A source that is system noise and not the program's work, as far as the recording shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +70,8 @@ pub struct PropagationPath {
     pub function: Option<String>,
     /// The context of the executions' model in which the source spent most of it; `None` outside of executions.
     pub context: Option<ContextId>,
+    /// Functions below the source's by which delays of its thread are named, too, with their parts of `affected_ns`.
+    pub inner: Vec<InnerFunction>,
     /// Excess of the source over its usual time.
     pub excess_ns: Ns,
     /// The delay that the source caused in all its victims, on all its paths.
@@ -76,6 +80,33 @@ pub struct PropagationPath {
     pub messages: u64,
     /// The source first.
     pub steps: Vec<PropagationStep>,
+}
+
+impl PropagationPath {
+    /// The function that names the source.
+    pub fn function_of_source(&self) -> Option<String> {
+        self.function.clone().or_else(|| self.steps.first()?.function.clone())
+    }
+}
+
+/// A function that the function of a source called, and the part of the delay that was spent in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InnerFunction {
+    pub function: String,
+    /// At least this: where stacks are missing, more may have been.
+    pub ns: Ns,
+}
+
+impl InnerFunction {
+    /// One for each function, the longest first.
+    pub fn sums<'a>(all: impl Iterator<Item = &'a InnerFunction>) -> Vec<InnerFunction> {
+        let mut sums: BTreeMap<&str, Ns> = BTreeMap::new();
+        all.for_each(|inner| *sums.entry(&inner.function).or_default() += inner.ns);
+        let inner = |(function, ns): (&str, Ns)| InnerFunction { function: function.to_owned(), ns };
+        let mut sums: Vec<InnerFunction> = sums.into_iter().map(inner).collect();
+        sums.sort_by_key(|inner| Reverse(inner.ns));
+        sums
+    }
 }
 
 /// How a route differs from the usual one.

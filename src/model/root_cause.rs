@@ -3,7 +3,7 @@
 use crate::base::time::{Ns, Span};
 use crate::model::carrier::Carrier;
 use crate::model::event_kind::EventKind;
-use crate::model::propagation::{Noise, RouteChange};
+use crate::model::propagation::{InnerFunction, Noise, RouteChange};
 
 /// One time that a source caused a delay.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +17,8 @@ pub struct CausedDelay {
     pub span: Span,
     /// The delay that it caused.
     pub affected_ns: Ns,
+    /// Functions below that of its source, with their parts of `affected_ns`, the longest first.
+    pub inner: Vec<InnerFunction>,
     /// Longer than usual by this.
     pub excess_ns: Ns,
     /// Times its reference; of what usually does not happen, times a microsecond.
@@ -69,6 +71,9 @@ pub struct RootCause {
     /// Waits for work: neither source nor victim.
     pub idle: bool,
     pub in_executions: bool,
+    /// Functions below `function` by which delays of the thread are named, too, with their parts of `affected_ns`, the
+    /// longest first.
+    pub inner: Vec<InnerFunction>,
     /// All the delay that it caused.
     pub affected_ns: Ns,
     /// Longer than usual by this, all occurrences together.

@@ -62,9 +62,14 @@ impl MpiRuns {
         notices
     }
 
+    /// It is one run.
+    pub fn is_alone(&self) -> bool {
+        self.others.is_empty()
+    }
+
     /// Error, in one line, if a question about one run is asked of several.
     pub fn alone(&self, question: &str) -> anyhow::Result<()> {
-        if self.others.is_empty() {
+        if self.is_alone() {
             return Ok(());
         }
         anyhow::bail!("{}: `whyslow {question}` is asked of one archive at a time", self.title())

@@ -256,10 +256,15 @@ pub fn to_ascii(buffer: &mut Buffer) {
         let mut replaced = String::new();
         if let Some(c) = cell.symbol().chars().next() {
             replaced.push(match c {
-                '─' | '┄' | '–' => '-',
-                '━' | '═' => '=',
+                '─' | '–' => '-',
+                // Nothing known, or only waiting: no line of the kinds above and below.
+                '┄' => '_',
+                '━' => '=',
+                '═' => '#',
                 '│' | '┃' | '▌' | '▍' => '|',
-                '▁' | '▂' | '▃' | '·' => '.',
+                '▁' | '▂' | '▃' => '.',
+                // Nothing, or too short to draw, beside bars that are low.
+                '·' => '\'',
                 '▄' | '▅' => ':',
                 '▆' | '▇' => '|',
                 '█' | '▉' | '▊' | '▋' => '#',
@@ -296,6 +301,31 @@ pub fn to_ascii(buffer: &mut Buffer) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ratatui::style::Style;
+
+    /// In ASCII, too, what means something else in one drawing is another symbol: shapes show what colours show.
+    #[test]
+    fn to_ascii_keeps_the_symbols_of_a_drawing_apart() {
+        let drawings = [
+            ("lanes of a timeline", "━┄│"),
+            ("all threads over time", "┄▄█"),
+            ("stack chart", "─┄·│"),
+            ("strip of a root cause", "·▁▄▆█"),
+            ("heat map", "▪■█░▒▓▚·"),
+            ("axis of a histogram", "─═━"),
+            ("bars of a histogram", "▂▄▆█▔▀"),
+            ("bars of the tree", "█▒░"),
+            ("propagation", "█▒┄·│"),
+        ];
+        for (name, symbols) in drawings {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, symbols.chars().count() as u16, 1));
+            buffer.set_string(0, 0, symbols, Style::new());
+            to_ascii(&mut buffer);
+            let shown: std::collections::BTreeSet<&str> = buffer.content.iter().map(|cell| cell.symbol()).collect();
+            assert_eq!(shown.len(), buffer.content.len(), "{name}: {symbols} as {shown:?}");
+            assert!(!shown.contains("?"), "{name}: {shown:?}");
+        }
+    }
 
     #[test]
     fn what_is_cut_says_so() {

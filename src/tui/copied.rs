@@ -3,8 +3,10 @@
 use super::app::App;
 use super::panes;
 use crate::base::clean;
+use crate::compare::Comparison;
 use crate::view::anomalies::{self, ListBounds};
 use crate::view::report::{Invocation, Report};
+use std::borrow::Cow;
 
 /// The text of the dialog on top, or of the item under the cursor; empty where there is nothing.
 pub fn text(app: &App) -> String {
@@ -23,10 +25,21 @@ pub fn summary(app: &App) -> String {
             format!("{fenced}\n### Reproduce\n\n    {command}\n")
         }
         (Some(model), Some(comparison), _) => {
+            let comparison = &*reported(app, comparison);
             Report { model, comparison, command: &command, timelines: None, threads: None }.markdown()
         }
         _ => String::new(),
     }
+}
+
+/// A comparison as reports have it: in one MPI run the verdict also says who delayed others most in all of it, as far
+/// as that is known here.
+pub fn reported<'a>(app: &App, comparison: &'a Comparison) -> Cow<'a, Comparison> {
+    let run = app.patterns.found.as_ref().filter(|found| found.anomalies.examined.is_mpi);
+    let Some(found) = run else { return Cow::Borrowed(comparison) };
+    let mut said = comparison.clone();
+    said.verdict.delays = Some(anomalies::beside_comparison(&found.anomalies, comparison));
+    Cow::Owned(said)
 }
 
 /// The command line that prints the answer in front.

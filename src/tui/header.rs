@@ -18,11 +18,14 @@ use crate::tui::theme::StyleScope;
 use crate::tui::widget::page::StyledLine;
 use crate::tui::widget::progress;
 use crate::tui::{header_strips, overview};
-use crate::view::anomalies::verdict;
+use crate::view::anomalies::{verdict, why_others};
 use crate::view::words;
 
 /// From this number of lines on the header names the next steps.
 const NEXT_STEPS_FROM: u16 = 24;
+
+/// From this number of lines on a sentence says why the verdicts of an MPI run name different ranks.
+const ROOM_FOR_REASON: u16 = 40;
 
 /// Below this number of lines both groups share one short line, and the title gives way first.
 pub const SMALL: u16 = 16;
@@ -122,11 +125,15 @@ fn verdicts(app: &App, columns: usize, lines: &mut Vec<HeaderLine>) {
         FirstQuestion::Executions => (compared, mined, "Pattern analysis"),
         FirstQuestion::Patterns => (mined, compared, "Comparison"),
     };
+    // Without room for it, the reason is left to the report.
+    let both = app.patterns.found.as_ref().zip(comparison).filter(|_| is_run(app) && app.size.1 >= ROOM_FOR_REASON);
+    let why = both.and_then(|(found, comparison)| why_others(&found.anomalies, comparison));
     match (first, second) {
         (Some((scope, text)), second) => {
             sentence(scope, &text, columns, lines);
             if let Some((_, text)) = second {
-                sentence(StyleScope::Unsure, &format!("{of}: {text}"), columns, lines);
+                let why = why.map_or_else(String::new, |why| format!(" {why}"));
+                sentence(StyleScope::Unsure, &format!("{of}: {text}{why}"), columns, lines);
             }
         }
         (None, Some((scope, text))) => sentence(scope, &text, columns, lines),

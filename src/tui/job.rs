@@ -59,6 +59,8 @@ pub enum Job {
         comparison: Arc<Comparison>,
         arrangement: Arrangement,
         direction: TreeDirection,
+        /// The tree with callers first is in this arrangement already: the other one alone is asked for.
+        has_callers_first: bool,
     },
     /// Mine patterns, unless that is done; then find the anomalies under these settings, and their causes.
     Mine {

@@ -44,6 +44,7 @@ pub fn view(app: &App) -> SavedView {
         order: app.tree.rows.order().name().to_owned(),
         unfolded,
         node,
+        heat_axis: app.histograms.heat.across.as_ref().map(words::metric),
         metric: app.histogram_row().filter(|_| app.histograms.below_heat).map(|row| words::metric(&row.metric)),
         bookmarks,
     }

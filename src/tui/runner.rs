@@ -9,7 +9,7 @@ use super::job::{ArrangedTrees, ComparedGroups, Done, Job, JobError, ReadTimelin
 use super::setup::Backend;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::memory;
-use crate::compare::arranged::{Arrangement, KernelFrames, TreeDirection, arrange, invert};
+use crate::compare::arranged::{ArrangedTree, Arrangement, KernelFrames, TreeDirection, arrange, invert};
 use crate::compare::calls::aligned::PairedCalls;
 use crate::compare::moments::align;
 use crate::compare::{Comparison, ComparisonRequest};
@@ -50,8 +50,15 @@ impl Runner {
                 ctx,
                 send,
             ),
-            Job::Arrange { model, comparison, arrangement, direction } => {
-                let trees = caught(ctx, || Ok(trees(&model, &comparison, &arrangement, direction, ctx)?));
+            Job::Arrange { model, comparison, arrangement, direction, has_callers_first } => {
+                let made = || match has_callers_first {
+                    true => Ok(ArrangedTrees {
+                        callees_first: callees_first(&model, &comparison, &arrangement, direction, ctx)?,
+                        ..ArrangedTrees::default()
+                    }),
+                    false => Ok(trees(&model, &comparison, &arrangement, direction, ctx)?),
+                };
+                let trees = caught(ctx, made);
                 send(Done::Arranged(arrangement, trees));
             }
             Job::CountCells { question } => {
@@ -151,12 +158,23 @@ fn trees(
     direction: TreeDirection,
     ctx: &Ctx,
 ) -> Result<ArrangedTrees, Cancelled> {
-    let callees_first = match direction {
-        TreeDirection::CallersFirst => None,
-        TreeDirection::CalleesFirst => Some(Arc::new(invert(model, comparison, arrangement, ctx)?)),
-    };
+    let callees_first = callees_first(model, comparison, arrangement, direction, ctx)?;
     let callers_first = arrange(model, comparison, arrangement, ctx)?.map(Arc::new);
     Ok(ArrangedTrees { callers_first, callees_first })
+}
+
+/// The tree with callees first, where that is the direction.
+fn callees_first(
+    model: &Model,
+    comparison: &Comparison,
+    arrangement: &Arrangement,
+    direction: TreeDirection,
+    ctx: &Ctx,
+) -> Result<Option<Arc<ArrangedTree>>, Cancelled> {
+    Ok(match direction {
+        TreeDirection::CallersFirst => None,
+        TreeDirection::CalleesFirst => Some(Arc::new(invert(model, comparison, arrangement, ctx)?)),
+    })
 }
 
 /// The timelines of one or two executions, with their calls aligned.

@@ -29,6 +29,8 @@ pub struct SavedView {
     pub node: Option<Vec<String>>,
     /// The metric under the cursor.
     pub metric: Option<String>,
+    /// What the columns of the heat map are of, where it is not the time.
+    pub heat_axis: Option<String>,
     /// Notes.
     pub bookmarks: Vec<Bookmark>,
 }

@@ -122,7 +122,7 @@ fn text(found: &AnomalyReport, source: &RootCause) -> String {
     };
     let anomaly = source.occurrences.first().and_then(|o| found.get(o.anomaly));
     let pattern = anomaly.map_or("", |a| found.pattern(a));
-    format!("{} {} {} {part} {pattern}", words.who, words.did, words.to).to_lowercase()
+    format!("{} {}{} {} {part} {pattern}", words.who, words.did, words.inner, words.to).to_lowercase()
 }
 
 impl RootCauseList {

@@ -144,6 +144,10 @@ fn head(model: &Model, c: &Comparison, page: Page, out: &mut String) {
     }
     page.wrap(out, 0, &c.verdict.sentence);
     out.push('\n');
+    if let Some(delays) = &c.verdict.delays {
+        page.wrap(out, 0, delays);
+        out.push('\n');
+    }
     if let Some(profile) = &model.profile {
         return profile_text::head(model, profile, c, page, out);
     }

@@ -41,6 +41,21 @@ fn restored_session_shows_groups_nodes_order_and_place() {
 }
 
 #[test]
+fn restored_session_shows_the_columns_of_the_heat_map() {
+    for keys in ["1 a", "1 a a", "1 a a a a"] {
+        let (left, found) = left_and_found(keys);
+        let across = |session: &Session| session.app.histograms.heat.map().unwrap().across.clone();
+        assert_eq!(across(&left), across(&found), "after {keys}");
+    }
+    let (left, _) = left_and_found("1 a");
+    assert!(keeping::view(&left.app).heat_axis.is_some());
+    // A property that these executions do not have is passed over.
+    let view = SavedView { heat_axis: Some("none".into()), pane: 1, ..SavedView::default() };
+    let found = Session::restoring(80, 24, view, ComparisonRequest::default());
+    assert_eq!(found.app.histograms.heat.across, None);
+}
+
+#[test]
 fn restored_groups_are_announced_and_can_be_undone() {
     let (_, mut found) = left_and_found("s Ctrl-u d u r a t i o n > = 5 m s Enter");
     assert!(found.lines()[23].contains("restored your last groups"), "{}", found.lines()[23]);

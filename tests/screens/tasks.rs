@@ -1,9 +1,11 @@
 //! What people come for, each with at most six keys or one typed line.
 
 use super::interface::Session;
+use whyslow::parts::base::time::Timestamp;
 use whyslow::parts::model::choice::{ChosenBy, ExecutionKind, ProgramTask, TaskChoice};
 use whyslow::parts::tui::job::Exported;
 use whyslow::parts::tui::keeping;
+use whyslow::parts::tui::layers::TimelineView;
 use whyslow::parts::tui::setup::FirstQuestion;
 use whyslow::parts::tui::theme::ColourDepth;
 use whyslow::parts::view::report::ReportFormat;
@@ -76,6 +78,40 @@ fn the_rank_and_the_time_of_a_delay_are_in_the_verdict() {
     assert!(page.contains("▌ Rank 1 delayed others most, once, at 0.047577 s: "), "{page}");
     session.keys("4");
     assert!(session.lines().join("\n").contains("path 1 of "), "one key to its path");
+}
+
+#[test]
+fn a_page_for_a_colleague_takes_four_keys() {
+    let played = play(usual(), "e Tab Enter y");
+    assert!(played.keys <= 4 && played.page().contains("whyslow-app-request.html written"), "{}", played.page());
+    let Some(Exported::Report { format: ReportFormat::Html, .. }) = played.session.exported() else { panic!() };
+    // Tab goes on to the other formats, and to the first again.
+    let round = play(usual(), "e Tab Tab Tab Tab Tab Tab Tab Tab Enter y");
+    assert!(matches!(round.session.exported(), Some(Exported::Comparison { .. })));
+}
+
+#[test]
+fn a_request_at_a_time_of_day_takes_fifteen_keys() {
+    let mut session = usual();
+    session.ready();
+    let model = session.app.model.clone().unwrap();
+    // The slowest execution, in the second in which it ends.
+    let slowest = (0..model.executions.len()).max_by_key(|at| model.executions.duration(*at)).unwrap();
+    let second = model.executions.span(slowest).end.since(Timestamp::ZERO) / 1_000_000_000;
+    let time = format!("{:02}:{:02}:{:02}", second / 3600 % 24, second / 60 % 60, second % 60);
+    let typed: Vec<String> = time.chars().map(|c| c.to_string()).collect();
+    let played = play(session, &format!(": g o Enter {} Enter Enter", typed.join(" ")));
+    assert!(played.keys <= 15, "{}", played.keys);
+    let Some(shown) = played.session.app.top::<TimelineView>() else { panic!("{}", played.page()) };
+    assert_eq!(shown.executions[0].id.index(), slowest, "{}", played.page());
+}
+
+#[test]
+fn one_process_takes_seven_keys() {
+    let mut session = Session::new(140, 24, ColourDepth::True);
+    session.choose(guessed());
+    let played = play(session, "Esc T p r o x Enter");
+    assert!(played.keys <= 7 && played.session.app.task() == Some("syscall:futex"), "{}", played.page());
 }
 
 #[test]

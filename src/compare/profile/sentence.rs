@@ -29,14 +29,14 @@ const OTHERS: usize = 3;
 pub(super) fn verdict(found: &Found<'_>, order: &[usize], per: ProfileUnit) -> Verdict {
     if found.is_alone() {
         let sentence = alone(found, order);
-        return Verdict { confident: false, basis: Basis::Profile, groups: found.origin, sentence };
+        return Verdict { confident: false, basis: Basis::Profile, groups: found.origin, sentence, delays: None };
     }
     let [slow, fast] = [found.slow, found.fast].map(label);
     let wholes = [0, 1].map(|side: usize| found.profile.amount(found.sides[side].whole()));
     let first = order.first().copied().filter(|at| found.gains[*at].gain > 0.0);
     let (Some(first), true) = (first, found.base() > 0.0) else {
         let text = format!("{slow} takes no more than {fast}: {} against {}{}.", wholes[0], wholes[1], less(found));
-        return Verdict { confident: false, basis: Basis::None, groups: found.origin, sentence: text };
+        return Verdict { confident: false, basis: Basis::None, groups: found.origin, sentence: text, delays: None };
     };
     let share = found.gains[first].gain / found.base();
     let doubt = doubt(found, first, share);
@@ -48,7 +48,7 @@ pub(super) fn verdict(found: &Found<'_>, order: &[usize], per: ProfileUnit) -> V
     };
     let confident = doubt.is_none();
     let basis = if confident { Basis::Cause } else { Basis::None };
-    Verdict { confident, basis, groups: found.origin, sentence }
+    Verdict { confident, basis, groups: found.origin, sentence, delays: None }
 }
 
 /// `rank_pages takes 452 ms more in new (602 ms) than in old (150 ms), 100% of the difference of 452 ms`.

@@ -8,6 +8,7 @@ use crate::tui::update::groups::can_regroup;
 static BASELINE: PromptPurpose = PromptPurpose {
     label: |_| "compare with (recording or label; empty: none) ",
     typed: None,
+    next: None,
     entered: |app, text| set(app, text.trim()),
 };
 

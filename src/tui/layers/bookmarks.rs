@@ -40,8 +40,12 @@ pub fn ask(app: &mut App) {
     app.open(Prompt::new(&NOTE, text));
 }
 
-static NOTE: PromptPurpose =
-    PromptPurpose { label: |_| "note (empty: no bookmark) ", typed: None, entered: |app, text| keep(app, text) };
+static NOTE: PromptPurpose = PromptPurpose {
+    label: |_| "note (empty: no bookmark) ",
+    typed: None,
+    next: None,
+    entered: |app, text| keep(app, text),
+};
 
 /// Keep the note that was typed; an empty one removes the bookmark.
 fn keep(app: &mut App, note: &str) {

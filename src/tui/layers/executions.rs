@@ -163,6 +163,7 @@ fn click_outside(app: &mut App, at: Position) {
 static TIME: PromptPurpose = PromptPurpose {
     label: |_| "go to time (12.5s, 09:45:56) ",
     typed: None,
+    next: None,
     entered: |app, text| at_time(app, text.trim()),
 };
 

@@ -11,6 +11,7 @@ use crate::tui::key::KeyPress;
 use crate::tui::message::UiEffect;
 use crate::tui::theme::StyleScope;
 use crate::view::report::{ENDINGS, ReportFormat};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,16 +34,32 @@ pub enum FileContent {
 }
 
 static ANSWER: PromptPurpose = PromptPurpose {
-    label: |app| if app.size.0 >= ROOM_FOR_ENDINGS { "export (.html .md .json .why ...) to " } else { "export to " },
+    label: |app| {
+        if app.size.0 >= ROOM_FOR_ENDINGS { "export (Tab: .html .md .svg .why ...) to " } else { "export to " }
+    },
     typed: None,
+    next: Some(next_ending),
     entered: |app, text| write(app, FileContent::Answer, text.into(), Existing::Keep),
 };
 
 static PICTURE: PromptPurpose = PromptPurpose {
     label: |_| "save SVG to ",
     typed: None,
+    next: None,
     entered: |app, text| write(app, FileContent::Picture, text.into(), Existing::Keep),
 };
+
+/// The name with the next ending that an answer can have: first the page, then the other reports, the database, and the
+/// document again.
+fn next_ending(name: &str) -> String {
+    let reports = [".html", ".md", ".svg", ".folded", ".pb.gz", ".speedscope.json"];
+    let all: Vec<&str> = reports.into_iter().chain([DATABASE, JSON]).collect();
+    // `.speedscope.json` ends like the document.
+    let now = all.iter().position(|ending| name.ends_with(ending));
+    let stem = now.and_then(|at| name.strip_suffix(all[at])).unwrap_or(name);
+    let next = now.map_or(0, |at| (at + 1) % all.len());
+    format!("{stem}{}", all[next])
+}
 
 /// The question whether a file may be replaced.
 #[derive(Clone, Debug)]
@@ -132,6 +149,10 @@ fn exported(app: &App, path: &Path) -> Result<Exported, String> {
     if let Some(format) = ReportFormat::of(path) {
         let (model, comparison) =
             app.compared_executions().ok_or("nothing to report yet: no executions are compared")?;
+        let comparison = match copied::reported(app, &comparison) {
+            Cow::Owned(said) => Arc::new(said),
+            Cow::Borrowed(_) => comparison,
+        };
         return Ok(Exported::Report { model, comparison, command: copied::comparing_command(app), format });
     }
     if name.ends_with(DATABASE) {

@@ -14,6 +14,8 @@ pub struct PromptPurpose {
     pub label: fn(&App) -> &'static str,
     /// What each change of the text does: searches run while they are typed.
     pub typed: Option<fn(&mut App, &str)>,
+    /// What Tab makes of the text.
+    pub next: Option<fn(&str) -> String>,
     /// What the text does once it is complete, when the line is gone.
     pub entered: fn(&mut App, &str),
 }
@@ -45,6 +47,11 @@ impl Layer for Prompt {
             Some(KeyCode::Enter) => {
                 let (entered, text) = (self.purpose.entered, self.input.text().to_owned());
                 LayerResponse::change(move |app| entered(app, &text)).closing()
+            }
+            Some(KeyCode::Tab) => {
+                let Some(next) = self.purpose.next else { return LayerResponse::TAKEN };
+                self.input = TextInput::new(next(self.input.text()));
+                self.changed()
             }
             _ if key == QUIT => LayerResponse::CLOSE,
             _ if self.input.key(key) => self.changed(),

@@ -382,7 +382,7 @@ impl Rows<'_> {
             None => String::new(),
         };
         let to = if words.to.is_empty() { String::new() } else { format!("; {}", words.to) };
-        self.activity(canvas, y, &format!("{part}{}{to}", words.did), text);
+        self.activity(canvas, y, &format!("{part}{}{}{to}", words.did, words.inner), text);
     }
 
     fn occurrence(&self, canvas: &mut Canvas<'_>, y: usize, o: &CausedDelay, here: bool) {

@@ -194,6 +194,7 @@ fn clear_marks(app: &mut App) {
 static SEARCH: PromptPurpose = PromptPurpose {
     label: |_| "search ",
     typed: Some(search),
+    next: None,
     entered: |app, text| {
         search(app, text);
         if !text.is_empty() {
@@ -202,8 +203,12 @@ static SEARCH: PromptPurpose = PromptPurpose {
     },
 };
 
-static FILTER: PromptPurpose =
-    PromptPurpose { label: |_| "filter by words ", typed: Some(anomalies::filter), entered: anomalies::filter };
+static FILTER: PromptPurpose = PromptPurpose {
+    label: |_| "filter by words ",
+    typed: Some(anomalies::filter),
+    next: None,
+    entered: anomalies::filter,
+};
 
 /// Search in the list of root causes, or in the tree.
 fn search(app: &mut App, text: &str) {

@@ -7,9 +7,11 @@ use super::groups::compare;
 use super::patterns::show;
 use crate::compare::ComparisonRequest;
 use crate::compare::filter::Filters;
+use crate::compare::heat_map::axes;
 use crate::tui::app::App;
 use crate::tui::job::Job;
 use crate::tui::pane::Pane;
+use crate::tui::panes::histograms::state::has_heat;
 use crate::tui::panes::tree::state::Cursor;
 use crate::tui::saved::SavedView;
 use crate::tui::tree::find_path;
@@ -57,6 +59,10 @@ pub(super) fn place(app: &mut App) {
         app.tree.cursor = Cursor::Row(app.tree.rows.reveal(node, &model, &comparison.tree));
     }
     app.restored_metric = view.metric.clone();
+    if let Some(name) = &view.heat_axis {
+        let axes = app.model.as_deref().filter(|model| has_heat(model)).map_or_else(Vec::new, axes);
+        app.histograms.heat.across = axes.into_iter().find(|metric| words::metric(metric) == *name);
+    }
     if view.has_groups() {
         app.say("restored your last groups; g proposes groups, whyslow --fresh starts anew");
     } else if view.node.is_some() {

@@ -10,7 +10,7 @@ mod verdict;
 mod words;
 
 pub use text::{ListBounds, rule, text};
-pub use verdict::{verdict, verdict_path};
+pub use verdict::{beside_comparison, verdict, verdict_path, why_others};
 pub use words::{Words, doing, examined, of_source, routed};
 
 use self::place::{PlaceJson, place_of};
@@ -21,7 +21,7 @@ use crate::base::time::{Ns, Timestamp};
 use crate::base::{clean, figure};
 use crate::model::anomalies::{Anomalies, Anomaly, Pattern, Responsible, StreamInfo};
 use crate::model::carrier::Carrier;
-use crate::model::propagation::{Noise, PropagationPath, PropagationStep, RouteChange};
+use crate::model::propagation::{InnerFunction, Noise, PropagationPath, PropagationStep, RouteChange};
 use crate::model::root_cause::RootCause;
 use crate::model::settings::PatternVerdict;
 use crate::model::unexplained::UnexplainedWait;
@@ -176,6 +176,7 @@ struct SourceJson {
     idle: bool,
     in_executions: bool,
     affected_ns: Ns,
+    inner: Vec<InnerJson>,
     share: Option<f64>,
     excess_ns: Ns,
     factor: f64,
@@ -185,6 +186,13 @@ struct SourceJson {
     last_ns: Timestamp,
     anomalies: Vec<u32>,
     paths: Vec<u32>,
+}
+
+/// A function below that of a root cause, and the part of the delay in it.
+#[derive(Clone, Debug, Serialize)]
+struct InnerJson {
+    function: String,
+    ns: Ns,
 }
 
 /// Waits of one call without a known cause.
@@ -381,6 +389,10 @@ fn unexplained(found: &Anomalies, u: &UnexplainedWait) -> UnexplainedJson {
     }
 }
 
+fn inner(inner: &InnerFunction) -> InnerJson {
+    InnerJson { function: clean::owned(&inner.function), ns: inner.ns }
+}
+
 fn source(found: &Anomalies, source: &RootCause) -> SourceJson {
     let stream = |at: &u32| found.streams.get(*at as usize);
     // A single thread or rank has numbers; the threads of a pool share at most their process.
@@ -407,6 +419,7 @@ fn source(found: &Anomalies, source: &RootCause) -> SourceJson {
         idle: source.idle,
         in_executions: source.in_executions,
         affected_ns: source.affected_ns,
+        inner: source.inner.iter().map(inner).collect(),
         share: found.share(source),
         excess_ns: source.excess_ns,
         factor: source.factor,

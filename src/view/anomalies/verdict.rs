@@ -8,6 +8,7 @@ use super::paths::sentence;
 use super::words::{Words, examined, name};
 use crate::base::notice::Notices;
 use crate::base::{clean, figure};
+use crate::compare::Comparison;
 use crate::model::anomalies::{Anomalies, ExaminedExecutions};
 use crate::model::root_cause::{CausedDelay, RootCause};
 use crate::model::settings::FEWEST_EXECUTIONS;
@@ -49,6 +50,32 @@ pub fn verdict(found: &Anomalies) -> String {
             of_source(found, source) + &single.map_or_else(String::new, |single| format!(" {single}"))
         }
     }
+}
+
+/// Beside a comparison of the iterations of an MPI run: who delayed others most in the whole run.
+pub fn beside_comparison(found: &Anomalies, comparison: &Comparison) -> String {
+    let why = why_others(found, comparison).map_or_else(String::new, |why| format!(" {why}"));
+    format!("Pattern analysis: {}{why}", verdict(found))
+}
+
+/// Why a comparison of an MPI run's iterations names another rank than its anomalies. A delay that reaches a rank over
+/// others takes each of them their usual time on the way, which the comparison adds up for them.
+pub fn why_others(found: &Anomalies, comparison: &Comparison) -> Option<&'static str> {
+    let compared = comparison.causes.first()?.by.thread.as_deref()?;
+    let late = || found.waiting.as_ref().and_then(|waiting| waiting.costs.first());
+    let (named, why) = match first_source(found) {
+        Some(source) => (
+            source.name.as_str(),
+            "The pattern analysis counts each delay for the rank that began it, the comparison for the ranks that ran \
+             while slow iterations waited.",
+        ),
+        None => (
+            late()?.label.as_str(),
+            "The pattern analysis adds up all waiting of the run, usual or not, the comparison what slow iterations \
+             waited longer than fast ones.",
+        ),
+    };
+    (found.examined.is_mpi && named != compared).then_some(why)
 }
 
 /// The rank that others waited for most, and how many long waits there were.
@@ -168,6 +195,7 @@ mod tests {
             paths: 1,
             span: Span::new(Timestamp::new(0), Timestamp::new(*excess_ns)),
             affected_ns: *affected_ns,
+            inner: Vec::new(),
             excess_ns: *excess_ns,
             factor: 2.0,
             is_new: false,
@@ -186,6 +214,7 @@ mod tests {
             route: None,
             idle: false,
             in_executions: false,
+            inner: Vec::new(),
             affected_ns: delays.iter().map(|(affected, _)| affected).sum(),
             excess_ns: delays.iter().map(|(_, excess)| excess).sum(),
             factor: 2.0,

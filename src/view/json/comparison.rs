@@ -193,6 +193,8 @@ struct VerdictJson {
     basis: &'static str,
     groups: &'static str,
     sentence: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delays: Option<String>,
 }
 
 fn verdict(c: &Comparison) -> VerdictJson {
@@ -214,6 +216,7 @@ fn verdict(c: &Comparison) -> VerdictJson {
             GroupsOrigin::All => "all",
         },
         sentence: clean::owned(&c.verdict.sentence),
+        delays: c.verdict.delays.as_deref().map(clean::owned),
     }
 }
 

@@ -46,6 +46,9 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     if !c.verdict.confident {
         writeln!(out, "<p class=\"unsure\">Not confident: see the caveats.</p>")?;
     }
+    if let Some(delays) = &c.verdict.delays {
+        writeln!(out, "<p>{}</p>", Escaped(delays))?;
+    }
     let executions = figure::plural(model.executions.len() as u64, "execution");
     writeln!(out, "<p>Task <code>{}</code>, {executions}.{}</p>", Escaped(report.task()), Escaped(&recorded(model)))?;
     writeln!(out, "<pre>{}</pre>", Escaped(report.command))?;

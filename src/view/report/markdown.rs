@@ -31,6 +31,9 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     if !c.verdict.confident {
         writeln!(out, "*Not confident: see the caveats.*\n")?;
     }
+    if let Some(delays) = &c.verdict.delays {
+        writeln!(out, "{}\n", Plain(delays))?;
+    }
     let executions = figure::plural(model.executions.len() as u64, "execution");
     writeln!(out, "Task {}, {executions}.\n", code(report.task()))?;
     writeln!(out, "| group | executions | mean | p50 | p95 | p99 | max | filters |")?;

@@ -1,13 +1,13 @@
 //! Many threads over time: executions above, a line for each lane, the axis, and the cursor in words.
 //!
 //! A run of cells of one state begins with its letter; the height of the others is the part of the column in which its
-//! threads were active. Waits are dotted.
+//! threads were active. Waits are dotted; a bar among them is running, or begins with the letter of its state.
 
 use super::state::{ThreadsView, label_columns};
 use crate::base::figure;
 use crate::base::time::{Span, Timestamp};
 use crate::model::thread_lanes::{LaneOwner, ThreadLane, ThreadLanes};
-use crate::model::wait_kind::SegmentKind;
+use crate::model::wait_kind::{SegmentKind, WaitKind};
 use crate::tui::app::App;
 use crate::tui::canvas::{Canvas, clip_name, wrap};
 use crate::tui::overview::begun;
@@ -82,18 +82,22 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App, view: &ThreadsView) {
 
 fn draw_cells(canvas: &mut Canvas<'_>, left: usize, y: usize, lane: &ThreadLane, lanes: &ThreadLanes) {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let mut before = None;
+    let (mut before, mut active_before) = (None, None);
     for (column, times) in lane.cells.iter().enumerate() {
         let shown = lanes.shown(lane, column);
         let is_first = shown != std::mem::replace(&mut before, shown);
+        let active = shown.and_then(|cell| lanes.most(times, true).filter(|_| cell.is_active_in_part));
+        let begins_part = active != std::mem::replace(&mut active_before, active);
         let Some(cell) = shown else { continue };
         let length = lanes.grid.span(column).len().max(1) as f64;
         let part = lanes.active_ns(times) as f64 / length;
         let level = LEVELS[((part * 8.0).ceil() as usize).clamp(1, 8) - 1];
-        let of_activity = lanes.most(times, true);
-        let (symbol, kind) = match of_activity {
-            // A wait in which it was active for a part.
-            Some(active) if cell.is_active_in_part => (level, active),
+        let (symbol, kind) = match lanes.most(times, true) {
+            // A wait in which it was active for a part: running, unless a letter says otherwise.
+            Some(active) if cell.is_active_in_part => match begins_part && active.wait_kind() != WaitKind::Cpu {
+                true => (active.wait_kind().row().letter, active),
+                false => (level, active),
+            },
             _ if is_first => (cell.kind.wait_kind().row().letter, cell.kind),
             Some(_) => (level, cell.kind),
             None => ('┄', cell.kind),
@@ -127,7 +131,7 @@ pub fn details(app: &App, view: &ThreadsView, columns: usize, most: usize) -> Ve
 fn legend(kinds: &[SegmentKind], of_ranks: bool) -> String {
     let states: Vec<String> =
         kinds.iter().map(|kind| format!("{} {}", kind.wait_kind().row().letter, state_name(*kind, of_ranks))).collect();
-    format!("{}; height: part of the time in activity", states.join(", "))
+    format!("{}; height: part of the time in activity, running where no letter begins it", states.join(", "))
 }
 
 /// The cursor in words.

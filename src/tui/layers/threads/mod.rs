@@ -103,6 +103,7 @@ pub fn on_concurrent(app: &mut App, asked: &ConcurrentQuestion, result: &Result<
 static WORDS: PromptPurpose = PromptPurpose {
     label: |_| "only threads with ",
     typed: None,
+    next: None,
     entered: |app, text| {
         if let Some(view) = app.layers_of::<ThreadsView>().next() {
             view.wanted.only = text.split_whitespace().map(str::to_owned).collect();

@@ -118,6 +118,7 @@ pub fn on_concurrent(app: &mut App, asked: &ConcurrentQuestion, result: Result<C
 static SEARCH: PromptPurpose = PromptPurpose {
     label: |_| "search ",
     typed: Some(search),
+    next: None,
     entered: |app, text| {
         search(app, text);
         if !text.is_empty() {

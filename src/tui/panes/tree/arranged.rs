@@ -105,7 +105,8 @@ fn begin(app: &mut App, arrangement: Arrangement, direction: TreeDirection) {
         app.say("the analysis still runs; try again when it is done");
         return;
     }
-    app.begin(Job::Arrange { model, comparison, arrangement, direction })
+    let has_callers_first = app.tree.arrangement == arrangement;
+    app.begin(Job::Arrange { model, comparison, arrangement, direction, has_callers_first })
 }
 
 /// The tree was arranged, or not.
