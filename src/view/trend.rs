@@ -21,8 +21,11 @@ const HOSTS: usize = 20;
 /// Columns of a date and time up to the minute, of a bar, and of a sparkline in a table.
 const WHEN: usize = 16;
 const BAR: usize = 8;
-/// Pages from which the mean and the kind of time have columns.
-const WIDE: usize = 100;
+/// Pages from which the kind of time, and the mean, have columns.
+const WITH_KIND: usize = 96;
+const WITH_MEAN: usize = 116;
+/// Columns of a kind and its share.
+const KIND: usize = 12;
 
 /// The answer of `trend`.
 pub fn text(trend: &Trend, page: Page) -> String {
@@ -118,7 +121,6 @@ fn listed(trend: &Trend) -> BTreeSet<usize> {
 }
 
 fn points(trend: &Trend, page: Page, out: &mut String) {
-    let is_wide = page.width() >= WIDE;
     // The figure has the column of p95 where it has none of its own.
     let followed = match trend.figure {
         Figure::Percentile(percent) if ![50.0, 99.0].contains(&percent) => trend.figure.to_string(),
@@ -126,10 +128,14 @@ fn points(trend: &Trend, page: Page, out: &mut String) {
     };
     let unit = trend.unit.name();
     let _ = write!(out, "\n  {:WHEN$} executions {:>9} {followed:>9} {:>9} ", "first execution", "p50", "p99");
-    if is_wide {
+    if page.width() >= WITH_MEAN {
         let _ = write!(out, "{:>9} ", "mean");
     }
-    let _ = writeln!(out, "{:BAR$} {}{unit}", trend.figure.to_string(), if is_wide { "most          " } else { "" });
+    let _ = write!(out, "{:BAR$} ", trend.figure.to_string());
+    if page.width() >= WITH_KIND {
+        let _ = write!(out, "{:KIND$} ", "most time");
+    }
+    let _ = writeln!(out, "{unit}");
     let shown = listed(trend);
     let most = trend.points.iter().filter_map(|point| point.figure_ns).max().unwrap_or(0).max(1);
     let mut next = 0;
@@ -147,7 +153,6 @@ fn points(trend: &Trend, page: Page, out: &mut String) {
 
 /// The row of a point, without the mark of a change.
 fn row(trend: &Trend, point: &TrendPoint, most: i64, page: Page) -> String {
-    let is_wide = page.width() >= WIDE;
     let when = point.time().map_or_else(|| "-".to_owned(), |time| time.chars().take(WHEN).collect());
     let followed = match (trend.figure, point.figure_ns) {
         (Figure::Percentile(percent), Some(ns)) if ![50.0, 99.0].contains(&percent) => ns,
@@ -156,17 +161,18 @@ fn row(trend: &Trend, point: &TrendPoint, most: i64, page: Page) -> String {
     let count = figure::count(point.executions);
     let [p50, followed, p99, mean] = [point.spread.p50_ns, followed, point.spread.p99_ns, point.mean_ns].map(time);
     let mut line = format!("{when:WHEN$} {count:>10} {p50:>9} {followed:>9} {p99:>9} ");
-    if is_wide {
+    if page.width() >= WITH_MEAN {
         let _ = write!(line, "{mean:>9} ");
     }
     let bar = point.figure_ns.map_or_else(|| "too few".to_owned(), |ns| page.bar(ns as f64 / most as f64, BAR));
     let _ = write!(line, "{bar}{} ", " ".repeat(BAR.saturating_sub(bar.width())));
-    if is_wide {
+    if page.width() >= WITH_KIND {
         let all: u128 = point.kinds.iter().map(|(_, ns)| *ns).sum();
         let kind = point.kinds.first().map_or_else(String::new, |(kind, ns)| {
-            format!("{} {}", kind.name(), figure::share(*ns as f64 / all.max(1) as f64))
+            let name = kind.name().trim_start_matches("blocked.");
+            format!("{name} {}", figure::share(*ns as f64 / all.max(1) as f64))
         });
-        let _ = write!(line, "{:13} ", cut(&kind, 13));
+        let _ = write!(line, "{:KIND$} ", cut(&kind, KIND));
     }
     let left = page.width().saturating_sub(line.width() + 2);
     line + &cut(&clean::line(&point.name), left)
