@@ -130,6 +130,12 @@ fn trend_finds_nothing_in_noise_and_says_what_is_too_few() {
     assert!(document["warnings"][0].as_str().unwrap().starts_with("1 of 14 recordings have fewer than 20"));
 }
 
+/// Documents that have every key together.
+pub fn documents() -> Vec<Value> {
+    let (_folder, files) = written(&fleet(2, 14, |_, day, r| if day >= 7 { r.with(LOCK, 4.0) } else { r }));
+    [&["--by", "day"][..], &["--by", "host"], &[]].into_iter().map(|command| json(command, &files)).collect()
+}
+
 /// A fleet: each host every night.
 fn fleet(hosts: usize, days: i64, change: impl Fn(usize, i64, Recording) -> Recording) -> Vec<Recording> {
     let mut all = Vec::new();
