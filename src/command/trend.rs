@@ -10,12 +10,14 @@ use crate::compare::filter::{Filter, Filters};
 use crate::compare::trend::ChangeSearch;
 use crate::compare::trend::lengths::Figure;
 use crate::compare::trend::series::PointUnit;
+use crate::input::Argument;
 use crate::model::metric::Metric;
 use crate::options::InputOptions;
 use crate::session::{Session, TrendFiles, TrendRequest, UsageError};
 use crate::view::stderr::say;
 use crate::view::{json, trend};
 use clap::{Args, ValueEnum};
+use std::sync::OnceLock;
 
 /// What is a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -73,6 +75,9 @@ pub struct TrendOptions {
     json: bool,
     #[command(flatten)]
     input: InputOptions,
+    /// The files of patterns and folders, which the sandbox does not list any more.
+    #[arg(skip)]
+    files: OnceLock<Vec<Argument>>,
 }
 
 impl TrendOptions {
@@ -91,6 +96,10 @@ impl TrendOptions {
 impl Question for TrendOptions {
     fn input(&self) -> &InputOptions {
         &self.input
+    }
+
+    fn traces(&self) -> Vec<Argument> {
+        self.files.get_or_init(|| self.input.files()).clone()
     }
 
     fn check(&self) -> Result<(), UsageError> {

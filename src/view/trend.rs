@@ -1,7 +1,7 @@
 //! A task over time: text for people.
 //!
-//! In: a trend. Out: the answer in sentences, the figure as a sparkline over the points, the changes, the points and the
-//! hosts as tables, as wide as the page. Cost: linear in the points and hosts.
+//! In: a trend. Out: the answer in sentences, the figure as a sparkline over the points, the changes, the points and
+//! the hosts as tables, as wide as the page. Cost: linear in the points and hosts.
 
 use super::page::{Page, cut, sparkline};
 use crate::base::{clean, figure};

@@ -5,7 +5,8 @@
 //! with its corrected p-value. The idea: in each of a fixed set of intervals the split is looked for whose sides differ
 //! most by Mann-Whitney's statistic; what the largest of all of them is without any change depends on the number of
 //! points alone, so random orders of as many ranks give the limit. Cost: the intervals have n log n points together,
-//! which are ranked once for the values and once for each of 999 random orders (9,999 of fewer than 16); of a sequence without a change some
+//! which are ranked once for the values and once for each of 999 random orders (9,999 of fewer than 16 points); of a
+//! sequence without a change some
 //! twenty orders are enough. ALGORITHMS.md 7.11.
 
 use crate::base::ctx::{Cancel, Cancelled};
@@ -51,7 +52,8 @@ struct SplitInterval {
 
 /// The change points of a sequence; none where it has fewer than [`FEWEST_POINTS`].
 pub fn change_points(values: &[i64], cancel: &Cancel) -> Result<Vec<ChangePoint>, Cancelled> {
-    let (mut found, mut open) = (Vec::new(), vec![0..values.len()]);
+    let (mut found, mut open) = (Vec::new(), Vec::new());
+    open.push(0..values.len());
     while let Some(within) = open.pop() {
         if let Some((at, p_value)) = change_in(&values[within.clone()], cancel)? {
             found.push((within.start + at, p_value));

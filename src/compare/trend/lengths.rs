@@ -1,7 +1,7 @@
 //! The durations of executions, and the figures of them that a trend follows.
 //!
 //! In: durations, one by one. Out: how many, percentiles, means. They are kept as they are where there is room for all
-//! of them, else by the buckets of [`DurationHistogram`], whose percentiles are at most 1 % more than those of the durations. Cost: a sort when
+//! of them, else by the buckets of [`DurationHistogram`], whose percentiles are at most 1 % more. Cost: a sort when
 //! percentiles are asked for.
 
 use super::super::Spread;

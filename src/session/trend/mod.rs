@@ -155,7 +155,8 @@ fn of_points(trend: &Trend) -> Vec<String> {
     if few > 0 {
         let (all, figure) = (trend.points.len(), trend.figure);
         lines.push(format!(
-            "{few} of {all} {unit}s have fewer than {fewest} executions: too few for {figure}, and no part of the search"
+            "{few} of {all} {unit}s have fewer than {fewest} executions: too few for {figure}, and no part of the \
+             search"
         ));
     }
     if !trend.exact {

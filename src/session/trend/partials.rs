@@ -1,7 +1,7 @@
 //! The trend of a task from files of partial results.
 //!
-//! In: opened files, each of which is a point, or has one for its label or for each of its hosts. Out: the points, whose
-//! percentiles are at most 1 % more. Cost: one file after the other.
+//! In: opened files, each of which is a point, or has one for its label or for each of its hosts. Out: the points,
+//! whose percentiles are at most 1 % more. Cost: one file after the other.
 
 use super::super::UsageError;
 use super::{TrendDraft, TrendRequest, bounded, check_number};
