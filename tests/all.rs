@@ -80,6 +80,7 @@ mod thread_lanes;
 mod tour;
 mod traces;
 mod trees;
+mod trend;
 mod two_executions;
 mod upstream;
 mod user_space;

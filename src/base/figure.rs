@@ -141,10 +141,12 @@ pub fn stamp(since_begin: Ns) -> String {
     format!("{sign}{}.{:06} s", micros / 1_000_000, micros % 1_000_000)
 }
 
+/// The begin of 2001 of a clock that counts from 1970: times before it are those of clocks that count from a boot.
+pub const YEAR_2001: Ns = 978_307_200_000_000_000;
+
 /// The time of day of a moment of a clock that counts from 1970, in UTC: `2023-11-14 22:13:20.000001`. `None` for
 /// clocks that count from somewhere else (since boot), whose times are before 2001.
 pub fn time_of_day(clock_ns: i64) -> Option<String> {
-    const YEAR_2001: i64 = 978_307_200_000_000_000;
     if clock_ns < YEAR_2001 {
         return None;
     }

@@ -11,7 +11,7 @@ struct Examples {
     text: &'static str,
 }
 
-const EXAMPLES: [Examples; 16] = [
+const EXAMPLES: [Examples; 17] = [
     Examples {
         command: "explain",
         text: "Examples:
@@ -29,6 +29,14 @@ const EXAMPLES: [Examples; 16] = [
   whyslow diff TRACE --focus '[futex]'      trees of this function or call alone, with what it calls
   whyslow diff TRACE --callees-first        the tree inverted: where the time was spent
   whyslow diff TRACE --heat-map start       when executions of each duration began, in both groups",
+    },
+    Examples {
+        command: "trend",
+        text: "Examples:
+  whyslow trend nightly/*.why                           one point for each recording: when did p95 move?
+  whyslow trend fleet --by day --figure p99 --json      a folder of databases, one point for each day
+  whyslow trend nightly --fail-if 'p95>+5%'             exit status 3 where the last change is to more
+  whyslow trend all.why --task checkout --by host       hosts side by side",
     },
     Examples {
         command: "executions",
@@ -120,8 +128,13 @@ const EXAMPLES: [Examples; 16] = [
 ];
 
 /// Options without an effect, by command.
-const WITHOUT_EFFECT: [(&str, &[&str]); 4] =
-    [("dump", &["tasks", "handlers", "check"]), ("stats", &["tasks"]), ("query", &["tasks"]), ("timeline", &["tasks"])];
+const WITHOUT_EFFECT: [(&str, &[&str]); 5] = [
+    ("trend", &["tasks", "handlers", "check"]),
+    ("dump", &["tasks", "handlers", "check"]),
+    ("stats", &["tasks"]),
+    ("query", &["tasks"]),
+    ("timeline", &["tasks"]),
+];
 
 /// Options for rare needs, which the short help (`-h`) leaves to the long one.
 const RARE: [&str; 6] = ["strict", "timings", "check", "memory", "handlers", "no-sandbox"];

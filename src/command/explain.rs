@@ -15,7 +15,7 @@ use crate::view::{json, text};
 use clap::Args;
 
 /// Exit status of `--fail-if` when its condition holds.
-const CONDITION_HELD: u8 = 3;
+pub(super) const CONDITION_HELD: u8 = 3;
 
 #[derive(Args, Debug)]
 pub struct ExplainOptions {

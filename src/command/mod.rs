@@ -28,6 +28,7 @@ pub mod state_folder;
 mod stats;
 mod timeline;
 mod tour;
+mod trend;
 
 pub use console::STDOUT;
 
@@ -67,6 +68,8 @@ pub enum Command {
     Diff(diff::DiffOptions),
     /// The answer as one file: a page with pictures, a summary for a ticket, a flame graph, a profile
     Report(report::ReportOptions),
+    /// A task over days, versions and hosts, from databases: when p95 moved, what grew, which host differs
+    Trend(trend::TrendOptions),
     /// The executions of a task one by one: when, how long, who ran them, and what each waited for most
     Executions(executions::ExecutionsOptions),
     /// Which threads or MPI ranks delayed others, when, and how the delay travelled
@@ -177,6 +180,7 @@ impl Command {
             Command::Explain(options) => options,
             Command::Diff(options) => options,
             Command::Report(options) => options,
+            Command::Trend(options) => options,
             Command::Executions(options) => options,
             Command::Anomalies(options) => options,
             Command::Stats(options) => options,

@@ -6,7 +6,9 @@
 //! (`--slow trace=new --fast trace=old`).
 
 use super::Comparison;
+use super::trend::lengths::Figure;
 use crate::base::statistics::{Random, Sums, nearest_rank, welch};
+use crate::base::time::Ns;
 use crate::base::{figure, quantity};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
@@ -102,17 +104,38 @@ impl FailIf {
         };
         let (slow, fast) = (durations(&c.slow.members), durations(&c.fast.members));
         let (of_slow, of_fast) = (self.measure(&slow)?, self.measure(&fast)?);
-        let more = of_slow - of_fast;
-        let exceeds = match self.limit {
-            Limit::Percent(percent) => more > of_fast.abs() * percent / 100.0,
-            Limit::Ns(ns) => more > ns as f64,
-        };
-        if !exceeds || !self.is_significant(&slow, &fast, more) {
+        if !self.exceeds(of_slow, of_fast) || !self.is_significant(&slow, &fast, of_slow - of_fast) {
             return None;
         }
+        Some(self.sentence(of_slow, of_fast))
+    }
+
+    /// The figure of a trend that the condition is about.
+    pub fn figure(&self) -> Figure {
+        match self.quantity {
+            Quantity::Mean | Quantity::Extra => Figure::Mean,
+            Quantity::Percentile(percent) => Figure::Percentile(percent),
+        }
+    }
+
+    /// A sentence if the condition holds for a figure before and behind a change that is known to be significant.
+    pub fn holds_of_change(&self, before: Ns, after: Ns) -> Option<String> {
+        self.exceeds(after as f64, before as f64).then(|| self.sentence(after as f64, before as f64))
+    }
+
+    fn exceeds(&self, of_slow: f64, of_fast: f64) -> bool {
+        let more = of_slow - of_fast;
+        match self.limit {
+            Limit::Percent(percent) => more > of_fast.abs() * percent / 100.0,
+            Limit::Ns(ns) => more > ns as f64,
+        }
+    }
+
+    fn sentence(&self, of_slow: f64, of_fast: f64) -> String {
+        let more = of_slow - of_fast;
         let (slow, fast) = (figure::time(of_slow), figure::time(of_fast));
         let share = if of_fast > 0.0 { format!(" (+{})", figure::share(more / of_fast)) } else { String::new() };
-        Some(format!("{self} holds: {slow} against {fast}, {} more{share}", figure::time(more)))
+        format!("{self} holds: {slow} against {fast}, {} more{share}", figure::time(more))
     }
 
     /// True for a percentile, which the samples of a profile do not have.

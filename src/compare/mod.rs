@@ -42,13 +42,14 @@ mod proposal;
 pub mod ranks;
 #[cfg(test)]
 pub(crate) mod scenario;
-mod select_error;
+pub mod select_error;
 pub mod separation;
 mod sequence;
 mod since_begin;
 mod tail;
 pub mod time_of_day;
 mod tree;
+pub mod trend;
 pub mod truth;
 mod verdict;
 mod windows;

@@ -36,25 +36,44 @@ pub struct UnequalFilter {
     why: &'static str,
 }
 
+/// Why a filter selects others in each recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inequality {
+    /// It has a percentile.
+    Percentile,
+    /// It is about the time since a begin, or about a number.
+    Position,
+}
+
+/// Why a filter does not decide by an execution alone; `None` where it does.
+pub fn inequality(filter: &Filter) -> Option<Inequality> {
+    let operands: &[&Operand] = match &filter.test {
+        Test::Compare(_, one) => &[one],
+        Test::In(from, to) => &[from, to],
+        Test::AnyOf(_) => &[],
+    };
+    if operands.iter().any(|operand| matches!(operand, Operand::Percentile(_))) {
+        return Some(Inequality::Percentile);
+    }
+    let is_position = matches!(filter.metric, Metric::Start | Metric::End | Metric::Elapsed | Metric::Execution);
+    is_position.then_some(Inequality::Position)
+}
+
 /// The groups of these filters, where one that is not given has the rest. Each filter must decide by the execution
 /// alone: what is the 95th percentile, or the first second, on one host is not that on another.
 pub fn fleet_groups(slow: &[Filter], fast: &[Filter]) -> Result<[Vec<Filter>; 2], UnequalFilter> {
     for filter in slow.iter().chain(fast) {
-        let operands: &[&Operand] = match &filter.test {
-            Test::Compare(_, one) => &[one],
-            Test::In(from, to) => &[from, to],
-            Test::AnyOf(_) => &[],
-        };
-        let unequal = |why| UnequalFilter { filter: filter.to_string(), why };
-        if operands.iter().any(|operand| matches!(operand, Operand::Percentile(_))) {
-            return Err(unequal(
+        let why = match inequality(filter) {
+            None => continue,
+            Some(Inequality::Percentile) => {
                 "a percentile is another one on each host: write a time, or take the groups of united partial results \
-                 by --groups",
-            ));
-        }
-        if matches!(filter.metric, Metric::Start | Metric::End | Metric::Elapsed | Metric::Execution) {
-            return Err(unequal("times since the begin of a recording, and numbers, are other ones on each host"));
-        }
+                 by --groups"
+            }
+            Some(Inequality::Position) => {
+                "times since the begin of a recording, and numbers, are other ones on each host"
+            }
+        };
+        return Err(UnequalFilter { filter: filter.to_string(), why });
     }
     Ok(match (slow.is_empty(), fast.is_empty()) {
         (false, true) => [slow.to_vec(), rest("slow", slow)],

@@ -98,7 +98,8 @@ pub struct ContextTotals {
 }
 
 impl ContextTotals {
-    fn put(&mut self, ns: u64) {
+    /// Count the nanoseconds of an execution.
+    pub fn put(&mut self, ns: u64) {
         let ns = u128::from(ns);
         self.add(&ContextTotals { having: 1, sum: ns, squares: ns * ns });
     }

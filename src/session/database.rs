@@ -50,6 +50,16 @@ impl Databases {
                 one.path.display()
             );
         }
+        let (databases, mut unread) = Databases::open_readable(arguments);
+        if unread.len() > 1 {
+            return Err(UnreadDatabases(unread).into());
+        }
+        unread.pop().map_or(Ok(()), Err)?;
+        Ok(Some(databases))
+    }
+
+    /// Open those of some databases that can be read; of each other one, why not.
+    pub(super) fn open_readable(arguments: &[Argument]) -> (Databases, Vec<SavedFileError>) {
         let (mut databases, mut unread) = (Databases::default(), Vec::new());
         for Argument { path, label, unopened } in arguments {
             databases.unsearched.extend(unopened.iter().cloned());
@@ -63,12 +73,8 @@ impl Databases {
                 Err(why) => unread.push(why),
             }
         }
-        if unread.len() > 1 {
-            return Err(UnreadDatabases(unread).into());
-        }
-        unread.pop().map_or(Ok(()), Err)?;
         databases.repeated = databases.find_repeated();
-        Ok(Some(databases))
+        (databases, unread)
     }
 
     fn relabel(&mut self, database: &mut Database, label: &str) {
@@ -173,7 +179,7 @@ impl Databases {
     }
 
     /// Whether the executions of a task in a recording of a database count.
-    fn counts<'a>(&'a self, database: usize, task: &'a str) -> impl Fn(usize) -> bool + 'a {
+    pub(super) fn counts<'a>(&'a self, database: usize, task: &'a str) -> impl Fn(usize) -> bool + 'a {
         move |recording| !self.repeated.contains(&(RecordingPlace { database, recording }, task.to_owned()))
     }
 

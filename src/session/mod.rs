@@ -28,6 +28,7 @@ mod states;
 mod survey;
 mod symbols;
 mod traces;
+mod trend;
 mod trials;
 
 pub use crate::saved::states::LeafChecks;
@@ -40,6 +41,7 @@ pub use partials::{PartialFiles, PartialRequest};
 pub use run::MpiRuns;
 pub use survey::{Invariants, TraceSurvey};
 pub use traces::Traces;
+pub use trend::{TrendFiles, TrendRequest};
 
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;

@@ -31,5 +31,6 @@ pub mod strips;
 pub mod text;
 pub mod thread_lanes;
 pub mod ticks;
+pub mod trend;
 pub mod waiting;
 pub mod words;

@@ -336,6 +336,26 @@ impl Database {
         Ok(())
     }
 
+    /// Pass each part of a task in the recordings at chosen positions, with the position, as a model by itself, or why
+    /// it cannot be read.
+    pub fn each_part_of<E>(
+        &self,
+        task: &str,
+        is_chosen: impl Fn(usize) -> bool,
+        ctx: &Ctx,
+        mut put: impl FnMut(usize, &StoredPart, Result<Model, SavedFileError>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(position) = self.contents.tasks().iter().position(|known| known == task) else { return Ok(()) };
+        for (at, number, part) in self.parts(task).filter(|(at, ..)| is_chosen(*at)) {
+            let model = || {
+                let tables = self.used_of(&self.tables(position)?, number)?;
+                Ok(join::named_labels(self.part(tables, number, part, ctx)?))
+            };
+            put(at, part, model())?;
+        }
+        Ok(())
+    }
+
     /// The model of a task, by its position among the tasks.
     pub fn model(&self, task: usize, ctx: &Ctx) -> Result<Model, SavedFileError> {
         let tasks = self.contents.tasks();

@@ -9,6 +9,7 @@
 //! - `samples`: executions of the groups, and two of them aligned
 //! - `timeline`: one execution
 //! - `partials`: the document of partial results, `whyslow.partials/1`
+//! - `trend`: the document of a task over time, `whyslow.trend/1`
 
 mod calls;
 mod comparison;
@@ -17,9 +18,11 @@ mod partials;
 mod samples;
 mod timeline;
 mod tree;
+mod trend;
 
 pub use partials::partials;
 pub use tree::largest;
+pub use trend::trend;
 
 use super::diff_parts::DiffParts;
 use super::heat_map::{self, HeatMapJson};
