@@ -253,9 +253,11 @@ mod tests {
 
     const MS: Ns = 1_000_000;
 
-    /// Delays of 10 ms that one thread caused, as (begin in ms, path of functions with the percentage spent in each, of
-    /// which the one named), and the names after [`settle`] with their inner functions.
-    fn settled(delays: &[(Ns, &[(&str, u64)], &str)]) -> Vec<(String, Vec<(String, Ns)>)> {
+    /// When a delay begins in ms, its path of functions with the percentage spent in each, and which of them names it.
+    type MadeUp<'a> = (Ns, &'a [(&'a str, u64)], &'a str);
+
+    /// The names after [`settle`], with their inner functions, of delays of 10 ms that one thread caused.
+    fn settled(delays: &[MadeUp<'_>]) -> Vec<(String, Vec<(String, Ns)>)> {
         let mut model = Model::default();
         let [server, journal] = ["server", "journal"].map(|name| model.names.intern(name));
         let own = model.contexts.child(None, Frame { kind: FrameKind::Process, name: server });
@@ -308,7 +310,7 @@ mod tests {
         traced.into_iter().flatten().map(of).collect()
     }
 
-    fn names(delays: &[(Ns, &[(&str, u64)], &str)]) -> Vec<String> {
+    fn names(delays: &[MadeUp<'_>]) -> Vec<String> {
         settled(delays).into_iter().map(|(name, _)| name).collect()
     }
 

@@ -6,8 +6,7 @@
 //! most by Mann-Whitney's statistic; what the largest of all of them is without any change depends on the number of
 //! points alone, so random orders of as many ranks give the limit. Cost: the intervals have n log n points together,
 //! which are ranked once for the values and once for each of 999 random orders (9,999 of fewer than 16 points); of a
-//! sequence without a change some
-//! twenty orders are enough. ALGORITHMS.md 7.11.
+//! sequence without a change some twenty orders are enough. ALGORITHMS.md 7.11.
 
 use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::statistics::{Random, mann_whitney};
@@ -158,9 +157,7 @@ impl Ranks {
             (at, sum.abs() as f64 / 2.0 / (before * after * (n as f64 + 1.0) / 12.0).sqrt())
         })
     }
-}
 
-impl Ranks {
     /// The place of the change in an interval that has one: of the splits whose sides differ nearly as much as those of
     /// the best one, that whose sides are closest to their medians. Ranks alone prefer sides of equal length.
     fn place(&mut self, values: &[i64], interval: Range<usize>) -> Option<usize> {
