@@ -94,10 +94,10 @@ fn draw_cells(canvas: &mut Canvas<'_>, left: usize, y: usize, lane: &ThreadLane,
         let level = LEVELS[((part * 8.0).ceil() as usize).clamp(1, 8) - 1];
         let (symbol, kind) = match lanes.most(times, true) {
             // A wait in which it was active for a part: running, unless a letter says otherwise.
-            Some(active) if cell.is_active_in_part => match begins_part && active.wait_kind() != WaitKind::Cpu {
-                true => (active.wait_kind().row().letter, active),
-                false => (level, active),
-            },
+            Some(active) if cell.is_active_in_part => {
+                let kind = active.wait_kind();
+                (if begins_part && kind != WaitKind::Cpu { kind.row().letter } else { level }, active)
+            }
             _ if is_first => (cell.kind.wait_kind().row().letter, cell.kind),
             Some(_) => (level, cell.kind),
             None => ('┄', cell.kind),
