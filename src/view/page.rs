@@ -82,6 +82,19 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
         .collect()
 }
 
+/// The end of a text that fits `columns`, behind a mark: the end of a path says more than its beginning.
+pub(super) fn cut_front(text: &str, columns: usize, ascii: bool) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mark = if ascii { "..." } else { "…" };
+    let mut room = columns.saturating_sub(mark.width());
+    let fits = |c: &char| room.checked_sub(c.width().unwrap_or(0)).map(|rest| room = rest).is_some();
+    let mut kept: Vec<char> = text.chars().rev().take_while(fits).collect();
+    kept.reverse();
+    cut(&format!("{mark}{}", kept.into_iter().collect::<String>()), columns)
+}
+
 pub(super) fn sparkline(counts: &[u32], ascii: bool) -> String {
     let levels: &[char] = if ascii {
         &[' ', '.', ':', '-', '=', '#']
@@ -90,4 +103,20 @@ pub(super) fn sparkline(counts: &[u32], ascii: bool) -> String {
     };
     let most = counts.iter().copied().max().unwrap_or(0).max(1) as usize;
     counts.iter().map(|n| levels[(*n as usize * (levels.len() - 1)).div_ceil(most)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_front_keeps_the_end_and_says_so() {
+        let path = "/var/traces/lock";
+        assert_eq!(cut_front(path, 16, false), path);
+        assert_eq!(cut_front(path, 10, false), "…aces/lock");
+        assert_eq!(cut_front(path, 10, true), "...es/lock");
+        // A wide character that does not fit whole is left out.
+        assert_eq!(cut_front("a漢字", 4, false), "…字");
+        assert_eq!((cut_front(path, 2, true).as_str(), cut_front(path, 0, false).as_str()), ("..", ""));
+    }
 }

@@ -3,7 +3,7 @@
 //! In: a trend. Out: the answer in sentences, the figure as a sparkline over the points, the changes, the points and
 //! the hosts as tables, as wide as the page. Cost: linear in the points and hosts.
 
-use super::page::{Page, cut, sparkline};
+use super::page::{Page, cut, cut_front, sparkline};
 use crate::base::{clean, figure};
 use crate::compare::trend::hosts::HostLevel;
 use crate::compare::trend::lengths::Figure;
@@ -175,7 +175,7 @@ fn row(trend: &Trend, point: &TrendPoint, most: i64, page: Page) -> String {
         let _ = write!(line, "{:KIND$} ", cut(&kind, KIND));
     }
     let left = page.width().saturating_sub(line.width() + 2);
-    line + &cut(&clean::line(&point.name), left)
+    line + &cut_front(&clean::line(&point.name), left, page.is_ascii())
 }
 
 /// The hosts, those that differ first.

@@ -217,6 +217,12 @@ fn range(trend: &Trend) -> Vec<String> {
     let (figure, task) = (trend.figure, &trend.task);
     let name = |point: &TrendPoint| names([point.name.as_str()].into_iter(), 1);
     let (low, high) = (name(low), name(high));
+    if trend.points.len() == 1 {
+        return vec![format!(
+            "{figure} of {task} is {} (host {low}); there is no other host to compare with.",
+            time(least)
+        )];
+    }
     vec![format!("{figure} of {task} is from {} (host {low}) to {} (host {high}).", time(least), time(most))]
 }
 
