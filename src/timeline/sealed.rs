@@ -104,9 +104,7 @@ impl Timeline {
 
     /// True if events were lost in this span.
     pub fn is_lossy(&self, span: Span) -> bool {
-        let lossy = &self.tables.lossy;
-        let first = lossy.partition_point(|lost| lost.end <= span.start);
-        lossy[first..].iter().take_while(|lost| lost.start < span.end).any(|lost| !lost.clip(span).is_empty())
+        self.tables.lossy.iter().any(|lost| !lost.clip(span).is_empty())
     }
 
     /// The position of a CPU.
