@@ -46,6 +46,9 @@ impl Settled {
 /// A function, and the caller that names other delays.
 type Below = (NameId, Option<NameId>);
 
+/// A function that names delays, and one of its callers that does so, too.
+type Nested = (NameId, NameId);
+
 /// Give the delays of one activity one function.
 pub(super) fn settle(traced: &mut [Option<Traced>], chains: &WaitChains, model: &Model) {
     let supplied = supplied(traced);
@@ -70,11 +73,13 @@ pub(super) fn settle(traced: &mut [Option<Traced>], chains: &WaitChains, model: 
     }
     for settled in activities.into_values() {
         let names: BTreeSet<NameId> = settled.iter().map(|s| s.function).collect();
+        let callers = |s: &Settled| s.callers.iter().map(|caller| (s.function, *caller)).collect::<Vec<Nested>>();
+        let nested = settled.iter().flat_map(callers).filter(|(_, caller)| names.contains(caller)).collect();
         let families = if names.len() > 1 { families(&settled, &names, traced) } else { BTreeMap::new() };
         for s in &settled {
             let Some(delay) = traced.get_mut(s.at).and_then(Option::as_mut) else { continue };
             let function = families.get(&(s.function, s.caller_among(&names))).copied().unwrap_or(s.function);
-            delay.path.inner = inner(delay, s, function, &names, model);
+            delay.path.inner = inner(delay, s, function, &nested, model);
             let named = model.names.function(function).into_owned();
             match delay.path.steps.first_mut() {
                 Some(source) if s.is_shown => source.function = Some(named),
@@ -227,7 +232,7 @@ fn inner(
     delay: &Traced,
     settled: &Settled,
     function: NameId,
-    names: &BTreeSet<NameId>,
+    nested: &BTreeSet<Nested>,
     model: &Model,
 ) -> Vec<InnerFunction> {
     if !settled.is_shown {
@@ -235,7 +240,9 @@ fn inner(
     }
     let calls = settled.callers.iter().chain([&settled.function]);
     let outside: Vec<NameId> = calls.take_while(|name| **name != function).copied().collect();
-    let is_below = |name: &&NameId| names.contains(name) && **name != function && !outside.contains(name);
+    // One that a function calls is below it unless it is above it as well, in a recursion.
+    let is_below =
+        |name: &&NameId| **name != function && nested.contains(&(**name, function)) && !outside.contains(name);
     let part = |name: &NameId| InnerFunction {
         function: model.names.function(*name).into_owned(),
         ns: (delay.path.excess_ns as f64 * delay.named.share_in(*name)).round() as Ns,
@@ -336,6 +343,10 @@ mod tests {
         // The same function with another caller is other work.
         let other: &[(&str, u64)] = &[("main", 100), ("load", 100), ("checksum", 100)];
         assert_eq!(names(&[(0, outer, "flush"), (5, other, "checksum")]), ["flush", "checksum"]);
+        // What a thread did beside it is not below it.
+        let both: &[(&str, u64)] = &[("main", 100), ("write", 60), ("read", 40)];
+        let found = settled(&[(0, both, "write"), (20, &[("main", 100), ("read", 100)], "read")]);
+        assert_eq!(found[0], ("write".to_owned(), Vec::new()));
     }
 
     #[test]
