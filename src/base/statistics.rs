@@ -187,6 +187,12 @@ pub fn nearest_rank(sorted: &[i64], percent: f64) -> Option<i64> {
     sorted.get(nearest_rank_of(sorted.len(), percent)).copied()
 }
 
+/// The lower median of a list in any order; zero of an empty one.
+pub fn median(mut values: Vec<i64>) -> i64 {
+    values.sort_unstable();
+    nearest_rank(&values, 50.0).unwrap_or(0)
+}
+
 /// The position of the `percent`th percentile by nearest rank in an ascending list of this many; 0 in an empty one.
 pub fn nearest_rank_of(count: usize, percent: f64) -> usize {
     // The small term undoes what the product of an inexact percentage (99.9) may have added.

@@ -74,7 +74,7 @@ impl<'a> Console<'a> {
             return job(self.ctx);
         }
         let style = |template| indicatif::ProgressStyle::with_template(template).context("progress line");
-        // How far a stage without units is is not known.
+        // A stage without units has no bar.
         let (measured, unmeasured) = (style("{msg} {bar:30} {percent}%{prefix}")?, style("{msg}{prefix}")?);
         std::thread::scope(|scope| {
             let (done, ended) = mpsc::channel::<()>();

@@ -6,7 +6,6 @@
 use super::columns::{MetricColumns, NewExecution};
 use super::contribution::Contributions;
 use super::execution_timelines::{self, TimelineInputs};
-use super::paths::Explained;
 use super::prepared::PreparedExecution;
 use super::request::TaskRequest;
 use super::threads::ModelThreads;
@@ -54,8 +53,8 @@ impl Assembly<'_> {
     /// The next execution. `interleaved`: its threads' time on a CPU during which others ran there, where that is
     /// known.
     pub(super) fn push(&mut self, execution: &Execution, prepared: PreparedExecution, interleaved: Option<i64>) {
-        let PreparedExecution { explained, own, spent, begin, end, fields, returned, is_lossy } = prepared;
-        let Explained { own: _, counts, counters, unresolved, tiled, contributions } = explained;
+        let PreparedExecution { counts, counters, unresolved, tiled, contributions, own, spent, .. } = prepared;
+        let PreparedExecution { begin, end, fields, returned, is_lossy, .. } = prepared;
         self.contributions.push(contributions, self.contexts);
         let model = &mut self.model;
         let id = ExecutionId::at(model.executions.len());

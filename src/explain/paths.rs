@@ -28,7 +28,7 @@ const CHUNK: usize = 64;
 /// Where executions are few, a worker takes their number divided by this: each may have a long path.
 const CHUNKS: usize = 64;
 
-/// Chunks that a worker unpacks at once: one alone takes it hardly longer than to be handed the next.
+/// Chunks that a worker unpacks at once: unpacking one takes hardly longer than being handed the next.
 const UNPACKED: usize = 16;
 /// Chunks that are unpacked beside each other before more are read back.
 const BATCH: usize = 16 * UNPACKED;

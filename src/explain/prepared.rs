@@ -5,7 +5,9 @@
 //! executions, so that only names and columns are left for the one that puts the model together. Cost: linear in
 //! executions and their contexts.
 
+use super::holders::HeldContext;
 use super::paths::Explained;
+use crate::analysis::counts::PathCounts;
 use crate::analysis::executions::Execution;
 use crate::analysis::outline::Outline;
 use crate::base::names::NameId;
@@ -18,8 +20,14 @@ use std::collections::BTreeMap;
 
 /// An execution that has no place in the model yet.
 pub(super) struct PreparedExecution {
-    /// What its path spent; its own times are in `own`.
-    pub(super) explained: Explained,
+    pub(super) counts: PathCounts,
+    pub(super) counters: Vec<Option<i64>>,
+    /// Waits without a cause.
+    pub(super) unresolved: u64,
+    /// Its segments cover it without gaps or overlaps.
+    pub(super) tiled: bool,
+    /// By holder, where these are asked for.
+    pub(super) contributions: Vec<HeldContext>,
     /// Its own times by context; in order of time if its timeline is wanted.
     pub(super) own: Vec<ContextTime>,
     /// Its own times by kind, in the order of [`WaitKind::ALL`].
@@ -48,8 +56,8 @@ impl PreparedFrom<'_> {
     pub(super) fn of_chunk(&self, executions: &[Execution], explained: Vec<Explained>) -> Vec<PreparedExecution> {
         let PreparedFrom { timeline, outline, contexts } = *self;
         let reader = timeline.reader(Asker::Executions);
-        let one = |(execution, mut explained): (&Execution, Explained)| {
-            let times = std::mem::take(&mut explained.own);
+        let one = |(execution, explained): (&Execution, Explained)| {
+            let Explained { own: times, counts, counters, unresolved, tiled, contributions } = explained;
             let mut spent = [0; WaitKind::ALL.len()];
             for time in &times {
                 spent[outline.wait_kind(time.node) as usize] += time.ns;
@@ -60,7 +68,11 @@ impl PreparedFrom<'_> {
             let fields = [end, begin].into_iter().flat_map(|mark| timeline.mark_fields(mark.number));
             let call = reader.calls(execution.thread).last_begun(execution.last_moment());
             PreparedExecution {
-                explained,
+                counts,
+                counters,
+                unresolved,
+                tiled,
+                contributions,
                 own,
                 spent,
                 begin,

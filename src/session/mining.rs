@@ -2,7 +2,6 @@
 //! task with who held them up.
 
 use super::pass::KernelPass;
-use super::stages;
 use super::traces::Traces;
 use super::trials::OwnTasks;
 use crate::analysis::candidates::ENOUGH;
@@ -29,7 +28,7 @@ impl Traces {
     /// know their functions.
     pub fn mine(&mut self, typed: Option<&str>, places: &SymbolPaths, ctx: &Ctx) -> anyhow::Result<Mining> {
         self.alone("anomalies")?;
-        ctx.progress.expect(stages::OF_TRACES);
+        self.expect_stages(ctx);
         self.fit_clocks(ctx)?;
         let mut tasks = self.candidates(typed.as_slice())?;
         let candidates = tasks.len();

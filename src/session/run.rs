@@ -96,7 +96,7 @@ impl MpiRuns {
 
     /// The iterations of all ranks of all runs, explained; with a task, those of that pattern.
     pub fn model(&self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Model> {
-        if self.others.is_empty() {
+        if self.is_alone() {
             ctx.progress.expect(stages::OF_RUNS);
         }
         let mut models = Vec::new();

@@ -5,10 +5,22 @@
 //! repeated to 75 to 500 MB; `--timings` prints the times of any recording. A recording of other proportions has a
 //! worse estimate, which follows the rates of its stages as they are seen.
 
+use super::traces::Traces;
+use crate::base::ctx::Ctx;
 use crate::base::time_left::StageShare;
 
+impl Traces {
+    /// Expect the stages of one question about executions. A history file was read when it was made, and of several
+    /// files each goes through the stages: then only the present one is known.
+    pub(super) fn expect_stages(&self, ctx: &Ctx) {
+        if !self.sources.is_empty() && self.others.is_empty() {
+            ctx.progress.expect(OF_TRACES);
+        }
+    }
+}
+
 /// Of recordings of the kernel and of user space, with executions.
-pub(super) const OF_TRACES: &[StageShare] = &[
+const OF_TRACES: &[StageShare] = &[
     StageShare { name: "reading", share: 38 },
     StageShare { name: "stacks", share: 17 },
     StageShare { name: "tasks", share: 16 },

@@ -7,7 +7,7 @@ use super::catalog::TaskCatalog;
 use super::environments;
 use super::pass::KernelPass;
 use super::reopened::Reopened;
-use super::{OpenOptions, UsageError, stages};
+use super::{OpenOptions, UsageError};
 use crate::analysis::derived::Known;
 use crate::analysis::executions::PairingRule;
 use crate::analysis::functions::FunctionNames;
@@ -218,7 +218,7 @@ impl Traces {
         if let Some(task) = self.profile_task(typed)? {
             return self.profile(&task, places, ctx);
         }
-        ctx.progress.expect(stages::OF_TRACES);
+        self.expect_stages(ctx);
         self.fit_clocks(ctx)?;
         if !self.others.is_empty() {
             return self.joined_model(typed, places, timelines, ctx);

@@ -9,7 +9,7 @@ use super::job::{ArrangedTrees, ComparedGroups, Done, Job, JobError, ReadTimelin
 use super::setup::Backend;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::memory;
-use crate::compare::arranged::{ArrangedTree, Arrangement, KernelFrames, TreeDirection, arrange, invert};
+use crate::compare::arranged::{Arrangement, KernelFrames, TreeDirection, arrange, invert};
 use crate::compare::calls::aligned::PairedCalls;
 use crate::compare::moments::align;
 use crate::compare::{Comparison, ComparisonRequest};
@@ -46,18 +46,12 @@ impl Runner {
             Job::Compare { model, request, arrangement, direction } => self.compare(
                 &model,
                 request,
-                &|comparison| trees(&model, comparison, &arrangement, direction, ctx),
+                &|comparison| trees(&model, comparison, &arrangement, direction, false, ctx),
                 ctx,
                 send,
             ),
             Job::Arrange { model, comparison, arrangement, direction, has_callers_first } => {
-                let made = || match has_callers_first {
-                    true => Ok(ArrangedTrees {
-                        callees_first: callees_first(&model, &comparison, &arrangement, direction, ctx)?,
-                        ..ArrangedTrees::default()
-                    }),
-                    false => Ok(trees(&model, &comparison, &arrangement, direction, ctx)?),
-                };
+                let made = || Ok(trees(&model, &comparison, &arrangement, direction, has_callers_first, ctx)?);
                 let trees = caught(ctx, made);
                 send(Done::Arranged(arrangement, trees));
             }
@@ -150,31 +144,22 @@ fn caught<T>(ctx: &Ctx, run: impl FnOnce() -> anyhow::Result<T>) -> Result<T, Jo
         }
     }
 }
-/// The trees of a comparison in an arrangement: callers first, and callees first where that is asked for.
+/// The trees of a comparison in an arrangement: callers first unless the screen has that one, and callees first where
+/// that is asked for.
 fn trees(
     model: &Model,
     comparison: &Comparison,
     arrangement: &Arrangement,
     direction: TreeDirection,
+    has_callers_first: bool,
     ctx: &Ctx,
 ) -> Result<ArrangedTrees, Cancelled> {
-    let callees_first = callees_first(model, comparison, arrangement, direction, ctx)?;
-    let callers_first = arrange(model, comparison, arrangement, ctx)?.map(Arc::new);
-    Ok(ArrangedTrees { callers_first, callees_first })
-}
-
-/// The tree with callees first, where that is the direction.
-fn callees_first(
-    model: &Model,
-    comparison: &Comparison,
-    arrangement: &Arrangement,
-    direction: TreeDirection,
-    ctx: &Ctx,
-) -> Result<Option<Arc<ArrangedTree>>, Cancelled> {
-    Ok(match direction {
+    let callees_first = match direction {
         TreeDirection::CallersFirst => None,
         TreeDirection::CalleesFirst => Some(Arc::new(invert(model, comparison, arrangement, ctx)?)),
-    })
+    };
+    let callers_first = if has_callers_first { None } else { arrange(model, comparison, arrangement, ctx)? };
+    Ok(ArrangedTrees { callers_first: callers_first.map(Arc::new), callees_first })
 }
 
 /// The timelines of one or two executions, with their calls aligned.

@@ -8,7 +8,7 @@ use crate::base::{clean, figure};
 use crate::compare::trend::hosts::HostLevel;
 use crate::compare::trend::lengths::Figure;
 use crate::compare::trend::series::TrendPoint;
-use crate::compare::trend::{Trend, TrendChange, words};
+use crate::compare::trend::{Trend, TrendChange, factor, words};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
@@ -110,8 +110,7 @@ fn listed(trend: &Trend) -> BTreeSet<usize> {
     }
     let mut all: BTreeSet<usize> = (0..AROUND).chain(n.saturating_sub(LISTED / 2)..n).collect();
     let mut changes: Vec<&TrendChange> = trend.changes.iter().collect();
-    let size = |change: &TrendChange| change.ratio().max(f64::MIN_POSITIVE).ln().abs();
-    changes.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    changes.sort_by(|a, b| factor(b.ratio()).total_cmp(&factor(a.ratio())));
     for change in changes {
         if all.len() < LISTED {
             all.extend(change.at.saturating_sub(AROUND)..(change.at + AROUND).min(n));
@@ -184,7 +183,7 @@ fn hosts(trend: &Trend, page: Page, out: &mut String) {
         return;
     }
     let level = |name: &str| trend.hosts.iter().find(|host| host.name == name);
-    let size = |host: Option<&HostLevel>| host.map_or(0.0, |host| host.ratio.max(f64::MIN_POSITIVE).ln().abs());
+    let size = |host: Option<&HostLevel>| host.map_or(1.0, |host| factor(host.ratio));
     let mut names: Vec<&String> = trend.by_host.keys().collect();
     names.sort_by(|a, b| {
         let key = |name: &str| level(name).is_some_and(HostLevel::differs);

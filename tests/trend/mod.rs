@@ -121,6 +121,10 @@ fn trend_finds_nothing_in_noise_and_says_what_is_too_few() {
     // One alone.
     let answer = json(&[], &few[..1])["answer"].as_str().unwrap().to_owned();
     assert!(answer.contains("1 recording with 20 executions or more, and 10 are needed"), "{answer}");
+    let answer = json(&["--by", "host"], &few[..1])["answer"].as_str().unwrap().to_owned();
+    assert!(answer.ends_with(" on host db-1; no other host has enough executions."), "{answer}");
+    let answer = json(&["--by", "host", "--figure", "p99.9"], &few[..1])["answer"].as_str().unwrap().to_owned();
+    assert_eq!(answer, "Too few executions for p99.9 of app:request: no host has 1000 or more.");
     // Points with few executions are shown, and no part of the search.
     let mut recordings = nightly(14, 99, LOCK, 0.0);
     recordings[3].executions = 19;

@@ -125,8 +125,8 @@ impl<'t> Finder<'t> {
         Ok(all)
     }
 
-    /// The processes by how many known processes forked before they were there. A process begins after the one that
-    /// forked it, which is before it in the list.
+    /// The processes by generation: first those that no known process forked, then those that these forked, and so on.
+    /// The list has a process after the one that forked it.
     fn generations(&self) -> Vec<Vec<usize>> {
         let mut generation_of: Vec<usize> = Vec::with_capacity(self.processes.0.len());
         let mut generations: Vec<Vec<usize>> = Vec::new();

@@ -9,7 +9,7 @@
 //! sequence without a change some twenty orders are enough. ALGORITHMS.md 7.11.
 
 use crate::base::ctx::{Cancel, Cancelled};
-use crate::base::statistics::{Random, mann_whitney};
+use crate::base::statistics::{Random, mann_whitney, median};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -172,9 +172,7 @@ impl Ranks {
 
 /// The sum of the distances from the median.
 fn scatter(values: &[i64]) -> u128 {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable();
-    let median = sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or(0);
+    let median = median(values.to_vec());
     values.iter().map(|value| u128::from(value.abs_diff(median))).sum()
 }
 

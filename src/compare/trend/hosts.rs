@@ -6,7 +6,7 @@
 //! of a host. ALGORITHMS.md 7.12.
 
 use super::changes::CHANCE;
-use crate::base::statistics::{benjamini_hochberg, mann_whitney, nearest_rank};
+use crate::base::statistics::{benjamini_hochberg, mann_whitney, median};
 use std::collections::BTreeMap;
 
 /// The chance, after correction, below which a host is said to have moved.
@@ -80,12 +80,6 @@ pub fn host_levels<'a>(stretches: impl IntoIterator<Item = &'a BTreeMap<String, 
         }
     };
     hosts.into_iter().map(level).collect()
-}
-
-/// The lower median; zero of nothing.
-pub(super) fn median(mut values: Vec<i64>) -> i64 {
-    values.sort_unstable();
-    nearest_rank(&values, 50.0).unwrap_or(0)
 }
 
 /// The probability that at least so many of independent events with these chances happen.

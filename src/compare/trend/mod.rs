@@ -21,9 +21,10 @@ use super::Spread;
 use super::condition::FailIf;
 use super::partials::PartialComparison;
 use crate::base::ctx::{Cancel, Cancelled};
+use crate::base::statistics::median;
 use crate::base::time::Ns;
 use changes::{ChangePoint, FEWEST_POINTS, change_points};
-use hosts::{HostAtChange, HostLevel, host_levels, hosts_at_change, median};
+use hosts::{HostAtChange, HostLevel, host_levels, hosts_at_change};
 use lengths::Figure;
 use series::{PointUnit, TrendPoint, TrendSeries};
 use std::collections::BTreeMap;
@@ -153,9 +154,13 @@ impl Trend {
 
     /// The change that matters most: the one of the largest ratio.
     pub fn largest(&self) -> Option<&TrendChange> {
-        let size = |change: &TrendChange| change.ratio().max(f64::MIN_POSITIVE).ln().abs();
-        self.changes.iter().max_by(|a, b| size(a).total_cmp(&size(b)))
+        self.changes.iter().max_by(|a, b| factor(a.ratio()).total_cmp(&factor(b.ratio())))
     }
+}
+
+/// By what factor a ratio is more or less than one: 2 for a half, too.
+pub fn factor(ratio: f64) -> f64 {
+    ratio.max(1.0 / ratio.max(f64::MIN_POSITIVE))
 }
 
 /// The points between changes, from the first to the last one.

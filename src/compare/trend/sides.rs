@@ -78,8 +78,8 @@ impl SidesSums {
         Ok(())
     }
 
-    /// Compare the sides of each change. Returns the model with the names and contexts of the comparisons.
-    pub fn compare(self, trend: &mut Trend, cancel: &Cancel) -> Model {
+    /// Compare the sides of each change.
+    pub fn compare(self, trend: &mut Trend, cancel: &Cancel) {
         let (tables, order) = self.union.sorted();
         let model = Model { names: tables.names, contexts: tables.contexts, ..Model::default() };
         let totals = |side: &SideSums| {
@@ -98,6 +98,5 @@ impl SidesSums {
             fleet.put("", &HostTotals { by_length, unsure, groups, ..HostTotals::default() });
             change.comparison = fleet.compared(&model, cancel);
         }
-        model
     }
 }

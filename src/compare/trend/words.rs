@@ -6,8 +6,9 @@
 use super::changes::FEWEST_POINTS;
 use super::hosts::{HostAtChange, HostLevel, HostMove};
 use super::series::{PointUnit, TrendPoint};
-use super::{ChangeSearch, Trend, TrendChange};
+use super::{ChangeSearch, Trend, TrendChange, factor};
 use crate::base::figure;
+use crate::base::statistics::median;
 use crate::base::time::Ns;
 use crate::compare::partials::PartialCause;
 
@@ -47,7 +48,7 @@ fn points(trend: &Trend, n: usize) -> String {
 /// The answer, one sentence after the other.
 pub fn answer(trend: &Trend) -> Vec<String> {
     let mut all = match (trend.search, trend.largest()) {
-        (ChangeSearch::Unordered, _) => range(trend),
+        (ChangeSearch::Unordered, _) => vec![beside_each_other(trend)],
         (ChangeSearch::TooFew { points: n }, _) => too_few(trend, n),
         (ChangeSearch::Done, None) => vec![steady(trend)],
         (ChangeSearch::Done, Some(largest)) => {
@@ -163,8 +164,7 @@ fn range_of<'a>(hosts: impl Iterator<Item = &'a HostAtChange>) -> String {
 pub fn host(trend: &Trend) -> Option<String> {
     let differing = || trend.hosts.iter().filter(|host| host.differs());
     let times = |host: &HostLevel| host.highest.max(host.lowest);
-    let size = |host: &HostLevel| host.ratio.max(f64::MIN_POSITIVE).ln().abs();
-    let Some(most) = differing().max_by(|a, b| size(a).total_cmp(&size(b))) else {
+    let Some(most) = differing().max_by(|a, b| factor(a.ratio).total_cmp(&factor(b.ratio))) else {
         return not_differing(trend);
     };
     let what = if most.highest >= most.lowest { "highest" } else { "lowest" };
@@ -212,25 +212,27 @@ fn extremes(trend: &Trend) -> Option<[(Ns, &TrendPoint); 2]> {
     Some([least, figures().max_by_key(|(figure, _)| *figure)?])
 }
 
-fn range(trend: &Trend) -> Vec<String> {
-    let Some([(least, low), (most, high)]) = extremes(trend) else { return too_few(trend, 0) };
+/// Hosts beside each other, which have no order.
+fn beside_each_other(trend: &Trend) -> String {
     let (figure, task) = (trend.figure, &trend.task);
+    let Some([(least, low), (most, high)]) = extremes(trend) else {
+        let fewest = figure.fewest_executions();
+        return format!("Too few executions for {figure} of {task}: no host has {fewest} or more.");
+    };
     let name = |point: &TrendPoint| names([point.name.as_str()].into_iter(), 1);
-    let (low, high) = (name(low), name(high));
-    if trend.points.len() == 1 {
-        return vec![format!(
-            "{figure} of {task} is {} (host {low}); there is no other host to compare with.",
-            time(least)
-        )];
+    if low.id == high.id {
+        let low = name(low);
+        return format!("{figure} of {task} is {} on host {low}; no other host has enough executions.", time(least));
     }
-    vec![format!("{figure} of {task} is from {} (host {low}) to {} (host {high}).", time(least), time(most))]
+    let (low, high) = (name(low), name(high));
+    format!("{figure} of {task} is from {} (host {low}) to {} (host {high}).", time(least), time(most))
 }
 
 fn steady(trend: &Trend) -> String {
     let figures: Vec<Ns> = trend.points.iter().filter_map(|point| point.figure_ns).collect();
     let n = points(trend, figures.len());
     let (least, most) = (figures.iter().min().copied().unwrap_or(0), figures.iter().max().copied().unwrap_or(0));
-    let median = super::median(figures);
+    let median = median(figures);
     format!(
         "{} of {} did not change beyond chance over {n}: median {}, from {} to {}.",
         trend.figure,
@@ -253,10 +255,10 @@ fn too_few(trend: &Trend, n: usize) -> Vec<String> {
     )];
     let figures: Vec<(Ns, &TrendPoint)> =
         trend.points.iter().filter_map(|point| Some((point.figure_ns?, point))).collect();
-    let step =
-        |pair: &[(Ns, &TrendPoint)]| (pair[1].0 as f64 / pair[0].0.max(1) as f64).max(f64::MIN_POSITIVE).ln().abs();
+    let ratio = |pair: &[(Ns, &TrendPoint)]| pair[1].0 as f64 / pair[0].0.max(1) as f64;
+    let step = |pair: &[(Ns, &TrendPoint)]| factor(ratio(pair));
     if let Some(pair) = figures.windows(2).max_by(|a, b| step(a).total_cmp(&step(b))) {
-        let ratio = pair[1].0 as f64 / pair[0].0.max(1) as f64;
+        let ratio = ratio(pair);
         let (before, after) = (time(pair[0].0), time(pair[1].0));
         all.push(format!(
             "The largest step is from {before} to {after} ({}) at {}; `whyslow diff` compares two sides.",

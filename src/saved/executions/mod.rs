@@ -346,12 +346,15 @@ impl Database {
         mut put: impl FnMut(usize, &StoredPart, Result<Model, SavedFileError>) -> Result<(), E>,
     ) -> Result<(), E> {
         let Some(position) = self.contents.tasks().iter().position(|known| known == task) else { return Ok(()) };
-        for (at, number, part) in self.parts(task).filter(|(at, ..)| is_chosen(*at)) {
-            let model = || {
-                let tables = self.used_of(&self.tables(position)?, number)?;
-                Ok(join::named_labels(self.part(tables, number, part, ctx)?))
-            };
-            put(at, part, model())?;
+        let mut parts = self.parts(task).filter(|(at, ..)| is_chosen(*at));
+        let tables = match self.tables(position) {
+            Ok(tables) => tables,
+            // No part can be read without them.
+            Err(why) => return parts.next().map_or(Ok(()), |(at, _, part)| put(at, part, Err(why))),
+        };
+        for (at, number, part) in parts {
+            let model = self.used_of(&tables, number).and_then(|own| self.part(own, number, part, ctx));
+            put(at, part, model.map(join::named_labels))?;
         }
         Ok(())
     }

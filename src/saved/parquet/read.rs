@@ -9,7 +9,6 @@ use super::{ParquetFileError, SCHEMA_VERSION};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -40,10 +39,7 @@ impl TableFile {
     fn read_whole(path: &Path, table: &str, is_wanted: impl Fn(&str) -> bool) -> Result<TableFile, ParquetFileError> {
         let error = |error| ParquetFileError::Table { path: path.to_owned(), error };
         let io = |error| ParquetFileError::Io { path: path.to_owned(), error };
-        let file = File::open(path).map_err(io)?;
-        let bytes = file.metadata().map_err(io)?.len();
-        let reader = SerializedFileReader::new(file).map_err(error)?;
-        check_places(reader.metadata(), bytes).map_err(error)?;
+        let reader = SerializedFileReader::new(File::open(path).map_err(io)?).map_err(error)?;
         let about = reader.metadata().file_metadata();
         let value = |key: &str| {
             let pairs = about.key_value_metadata().into_iter().flatten();
@@ -132,25 +128,6 @@ fn contained<T>(read: impl FnOnce() -> T) -> Option<T> {
     let result = catch_unwind(AssertUnwindSafe(read)).ok();
     READS.set(false);
     result
-}
-
-/// Error where a footer has columns or rows that cannot be: the reader takes them as they are, and panics.
-fn check_places(about: &ParquetMetaData, bytes: u64) -> Result<(), ParquetError> {
-    let is_inside = |at: i64, length: i64| {
-        let (at, length) = (u64::try_from(at).ok(), u64::try_from(length).ok());
-        at.zip(length).and_then(|(at, length)| at.checked_add(length)).is_some_and(|end| end <= bytes)
-    };
-    for group in about.row_groups() {
-        let places = group.columns().iter().all(|column| {
-            let size = column.compressed_size();
-            let dictionary = column.dictionary_page_offset().is_none_or(|at| is_inside(at, size));
-            dictionary && is_inside(column.data_page_offset(), 0) && size >= 0 && column.num_values() >= 0
-        });
-        if !places || group.num_rows() < 0 {
-            return Err(ParquetError::General("its footer names places that are not in it".to_owned()));
-        }
-    }
-    Ok(())
 }
 
 /// The values of a column in a row group.

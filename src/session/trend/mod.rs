@@ -67,12 +67,14 @@ pub struct TrendFiles {
 impl TrendFiles {
     /// Open what is named; an error where nothing can be read.
     pub fn open(arguments: &[Argument]) -> anyhow::Result<TrendFiles> {
-        let of = |kind: SavedKind| -> Vec<Argument> {
-            arguments.iter().filter(|argument| kind.is_of(&argument.path)).cloned().collect()
-        };
-        let (databases, partials) = (of(SavedKind::Executions), of(SavedKind::Partials));
-        let others = arguments.iter().filter(|argument| !databases.contains(argument) && !partials.contains(argument));
-        let mut unread: Vec<String> = others.map(|argument| no_database(&argument.path)).collect();
+        let (mut databases, mut partials, mut unread) = (Vec::new(), Vec::new(), Vec::new());
+        for argument in arguments {
+            match &argument.path {
+                path if SavedKind::Executions.is_of(path) => databases.push(argument.clone()),
+                path if SavedKind::Partials.is_of(path) => partials.push(argument.clone()),
+                path => unread.push(no_database(path)),
+            }
+        }
         if let ([database, ..], [partial, ..]) = (&databases[..], &partials[..]) {
             anyhow::bail!(
                 "{}: no partial results, and {} has them: name databases alone, or partial results alone",

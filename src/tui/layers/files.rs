@@ -194,3 +194,21 @@ pub fn on_outcome(app: &mut App, content: FileContent, path: PathBuf, outcome: W
         WriteOutcome::Failed(what) => app.report_failure(format!("writing failed: {what}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn next_ending_leads_through_all_formats_and_back() {
+        let names: Vec<String> =
+            std::iter::successors(Some("a.b.json".to_owned()), |name| Some(next_ending(name))).take(9).collect();
+        assert_eq!((names[1].as_str(), names[8].as_str()), ("a.b.html", "a.b.json"));
+        for (ending, format) in ENDINGS {
+            let has = names.iter().any(|name| ReportFormat::of(Path::new(name)) == Some(format));
+            assert!(has, "{ending}: {names:?}");
+        }
+        assert!(names.contains(&format!("a.b{DATABASE}")), "{names:?}");
+        assert_eq!(next_ending("answer"), "answer.html");
+    }
+}

@@ -62,8 +62,9 @@ struct HostJson {
     fast_mean_ns: Option<i64>,
 }
 
+/// A cause of a comparison of sums.
 #[derive(Serialize)]
-struct PartialCauseJson {
+pub(super) struct PartialCauseJson {
     rank: Option<u32>,
     kind: Option<&'static str>,
     extra_ns: i64,
@@ -100,7 +101,7 @@ fn host(ComparedHost { name, executions, groups }: &ComparedHost) -> HostJson {
     }
 }
 
-fn cause(PartialCause { rank, kind, extra_ns, share, path, phrase }: &PartialCause) -> PartialCauseJson {
+pub(super) fn cause(PartialCause { rank, kind, extra_ns, share, path, phrase }: &PartialCause) -> PartialCauseJson {
     PartialCauseJson {
         rank: *rank,
         kind: kind.map(|kind| kind.name()),

@@ -1,11 +1,12 @@
 //! JSON of a task over time: `whyslow.trend/1`.
 
+use super::partials::{self, PartialCauseJson};
 use crate::base::clean;
 use crate::compare::Spread;
-use crate::compare::partials::PartialCause;
 use crate::compare::trend::hosts::{HostAtChange, HostLevel, HostMove};
 use crate::compare::trend::series::TrendPoint;
 use crate::compare::trend::{ChangeSearch, Trend, TrendChange, TrendSide, words};
+use crate::model::wait_kind::WaitKind;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -70,7 +71,7 @@ struct TrendChangeJson {
     after: TrendSideJson,
     /// Null where the contexts are not known.
     extra_ns: Option<i64>,
-    causes: Vec<TrendCauseJson>,
+    causes: Vec<PartialCauseJson>,
     hosts_sentence: Option<String>,
     hosts: Vec<HostAtChangeJson>,
 }
@@ -82,16 +83,6 @@ struct TrendSideJson {
     level_ns: i64,
     #[serde(flatten)]
     figures: FiguresJson,
-}
-
-#[derive(Serialize)]
-struct TrendCauseJson {
-    rank: Option<u32>,
-    kind: Option<&'static str>,
-    extra_ns: i64,
-    share: f64,
-    path: Vec<String>,
-    sentence: String,
 }
 
 #[derive(Serialize)]
@@ -127,7 +118,7 @@ fn all_clean(texts: &[String]) -> Vec<String> {
 
 fn point(point: &TrendPoint) -> TrendPointJson {
     let all: u128 = point.kinds.iter().map(|(_, ns)| *ns).sum();
-    let kind = |(kind, ns): &(crate::model::wait_kind::WaitKind, u128)| KindJson {
+    let kind = |(kind, ns): &(WaitKind, u128)| KindJson {
         kind: kind.name(),
         mean_ns: *ns as f64 / point.executions.max(1) as f64,
         share: *ns as f64 / all.max(1) as f64,
@@ -154,17 +145,6 @@ fn side(side: &TrendSide) -> TrendSideJson {
     }
 }
 
-fn cause(PartialCause { rank, kind, extra_ns, share, path, phrase }: &PartialCause) -> TrendCauseJson {
-    TrendCauseJson {
-        rank: *rank,
-        kind: kind.map(|kind| kind.name()),
-        extra_ns: *extra_ns,
-        share: *share,
-        path: all_clean(path),
-        sentence: clean::owned(phrase),
-    }
-}
-
 fn host_at_change(host: &HostAtChange) -> HostAtChangeJson {
     let moved = match host.moved {
         HostMove::Moved => "moved",
@@ -187,7 +167,7 @@ fn change(trend: &Trend, change: &TrendChange) -> TrendChangeJson {
         before: side(&change.before),
         after: side(&change.after),
         extra_ns: comparison.map(|comparison| comparison.extra_ns),
-        causes: comparison.map_or_else(Vec::new, |comparison| comparison.causes.iter().map(cause).collect()),
+        causes: comparison.map_or_else(Vec::new, |comparison| comparison.causes.iter().map(partials::cause).collect()),
         hosts_sentence: words::at_change(&change.hosts).map(|sentence| clean::owned(&sentence)),
         hosts: change.hosts.iter().map(host_at_change).collect(),
     }

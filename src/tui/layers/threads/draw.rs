@@ -82,25 +82,26 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App, view: &ThreadsView) {
 
 fn draw_cells(canvas: &mut Canvas<'_>, left: usize, y: usize, lane: &ThreadLane, lanes: &ThreadLanes) {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let (mut before, mut active_before) = (None, None);
+    let (mut before, mut in_part_before) = (None, None);
     for (column, times) in lane.cells.iter().enumerate() {
         let shown = lanes.shown(lane, column);
         let is_first = shown != std::mem::replace(&mut before, shown);
-        let active = shown.and_then(|cell| lanes.most(times, true).filter(|_| cell.is_active_in_part));
-        let begins_part = active != std::mem::replace(&mut active_before, active);
+        let active = lanes.most(times, true);
+        let in_part = active.filter(|_| shown.is_some_and(|cell| cell.is_active_in_part));
+        let begins_part = in_part != std::mem::replace(&mut in_part_before, in_part);
         let Some(cell) = shown else { continue };
         let length = lanes.grid.span(column).len().max(1) as f64;
         let part = lanes.active_ns(times) as f64 / length;
         let level = LEVELS[((part * 8.0).ceil() as usize).clamp(1, 8) - 1];
-        let (symbol, kind) = match lanes.most(times, true) {
+        let (symbol, kind) = match (in_part, active) {
             // A wait in which it was active for a part: running, unless a letter says otherwise.
-            Some(active) if cell.is_active_in_part => {
-                let kind = active.wait_kind();
-                (if begins_part && kind != WaitKind::Cpu { kind.row().letter } else { level }, active)
+            (Some(kind), _) if begins_part && kind.wait_kind() != WaitKind::Cpu => {
+                (kind.wait_kind().row().letter, kind)
             }
+            (Some(kind), _) => (level, kind),
             _ if is_first => (cell.kind.wait_kind().row().letter, cell.kind),
-            Some(_) => (level, cell.kind),
-            None => ('┄', cell.kind),
+            (_, Some(_)) => (level, cell.kind),
+            (_, None) => ('┄', cell.kind),
         };
         canvas.text_in(left + column, y, 1, symbol.encode_utf8(&mut [0; 4]), scope(kind.wait_kind()));
     }
@@ -131,7 +132,7 @@ pub fn details(app: &App, view: &ThreadsView, columns: usize, most: usize) -> Ve
 fn legend(kinds: &[SegmentKind], of_ranks: bool) -> String {
     let states: Vec<String> =
         kinds.iter().map(|kind| format!("{} {}", kind.wait_kind().row().letter, state_name(*kind, of_ranks))).collect();
-    format!("{}; height: part of the time in activity, running where no letter begins it", states.join(", "))
+    format!("{}; bars: part of the time active, running unless a letter begins them", states.join(", "))
 }
 
 /// The cursor in words.
