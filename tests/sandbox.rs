@@ -227,14 +227,17 @@ fn interface_writes_into_the_current_folder_alone() {
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert_eq!(std::fs::read_dir(&below).unwrap().count(), 0);
     export(&mut shell, "b.json", "b.json");
-    shell.until("file", |d| std::fs::metadata(d.folder.path().join("b.json")).is_ok_and(|m| m.len() > 100));
+    // While a file is being written none is asked for.
+    shell.wait("b.json written");
+    assert!(std::fs::metadata(shell.folder.path().join("b.json")).is_ok_and(|about| about.len() > 100));
     // What takes another's place gives no user more rights than that.
     for mode in [0o600, 0o644] {
         std::fs::write(&file, "older").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
         export(&mut shell, "c.json", "Overwrite it?");
         shell.send("y");
-        shell.until("file", |_| std::fs::metadata(&file).is_ok_and(|about| about.len() > 100));
+        shell.wait("c.json written");
+        assert!(std::fs::metadata(&file).is_ok_and(|about| about.len() > 100));
         let given = std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
         assert!(given & !mode == 0 && given & 0o600 == 0o600, "{mode:o}: {given:o}");
     }

@@ -1,13 +1,13 @@
 //! The memory budget: how much of it is for what, before the work.
 //!
 //! In: the limit, what the machine and the control groups have free, what the opened traces hold. Out: the bytes of
-//! states that may be in memory at a time; others go to a file (`super::spill`). Opened traces, buffers of events, open
-//! rows, tables and results cannot give way: where a limit has no room for the least of them, the step that needs them
-//! does not begin, and the error names the part. Leaves give way to results. Beyond that [`super::memory`] watches what
-//! the process holds.
+//! states that may be in memory at a time; others go to a file (`super::spill`). Opened traces and buffers of events
+//! cannot give way, and open rows and leaves have a least: where a limit has no room for these, no event is read, and
+//! the error names the parts. What results will need is not predicted: [`super::memory`] watches what the process
+//! holds, leaves give way to results, and the stage that takes more all the same ends in a line.
 
 use super::large_blocks::LARGE_BLOCKS;
-use super::memory_error::{MemoryError, ResultsOf};
+use super::memory_error::MemoryError;
 use super::memory_limit::{GROUPS, Limit, groups, kib};
 use super::spill::SpillFile;
 use std::path::Path;
@@ -37,59 +37,6 @@ const BUFFERS_OF: u64 = 8;
 const LARGE_EIGHTHS: u64 = 3;
 /// Divisor of the budget: the part for executions whose paths are known while others are walked.
 const PATHS_OF: u64 = 16;
-/// Divisor of a limit: the part for the buffers of workers that walk long paths, with the threads on them. Paths of 64
-/// copies of a recording, over its whole time, took two workers 35 of 240 MiB.
-const WALKS_OF: u64 = 6;
-/// Bytes of an execution: its path until all paths are known, its times by context, its metrics; and the groups, ranks
-/// and lists by cause of a comparison. The model of 64 copies of a recording of locks has 116, and a comparison of its
-/// 461,248 system calls holds about as much beside it; the rest is an allowance, for symbols among others.
-const EXECUTION: u64 = 320;
-/// Bytes of an execution that is compared in blocks that are no large ones, where those go to a file: its metrics by
-/// column, of which a time takes 4 bytes, a count one.
-const SMALL_EXECUTION: u64 = 64;
-/// Bytes of blocks that were freed and are too small for others, where little is held.
-const PIECES: u64 = 3 << 20;
-/// Bytes of an execution that is not compared with others, without its contributions: its path, times and metrics, as
-/// above, and the names of its threads.
-const HELD_UP: u64 = 160;
-
-impl ResultsOf {
-    fn bytes(self) -> u64 {
-        let of = |size: u64, count: usize| size.saturating_mul(count as u64);
-        match self {
-            // All but the columns are lists of all executions.
-            ResultsOf::Executions(executions) if LARGE_BLOCKS.are_bounded() => of(SMALL_EXECUTION, executions),
-            ResultsOf::Executions(executions) => of(EXECUTION, executions),
-            ResultsOf::Paths(executions) => of(HELD_UP, executions),
-            // One list, which is a large block.
-            ResultsOf::HeldUp { executions, .. } if LARGE_BLOCKS.are_bounded() => of(HELD_UP, executions),
-            ResultsOf::HeldUp { executions, contributions: bytes }
-            | ResultsOf::Operations { executions, lists: bytes, .. } => {
-                of(HELD_UP, executions).saturating_add(bytes as u64)
-            }
-        }
-    }
-
-    /// Bytes that are needed until the results are there, within a limit of this many.
-    fn until_then(self, limit: u64) -> u64 {
-        match self {
-            ResultsOf::Paths(_) | ResultsOf::Operations { executions: 1.., .. } => limit / WALKS_OF + limit / PATHS_OF,
-            _ => 0,
-        }
-    }
-
-    /// The least limit that has room for this many bytes beside those.
-    fn limit_beside(self, bytes: u64) -> u64 {
-        match self {
-            ResultsOf::Paths(_) | ResultsOf::Operations { executions: 1.., .. } => {
-                let (of, rest) = (WALKS_OF * PATHS_OF, WALKS_OF * PATHS_OF - WALKS_OF - PATHS_OF);
-                (bytes / rest).saturating_add(1).saturating_mul(of)
-            }
-            _ => bytes,
-        }
-    }
-}
-
 impl Budget {
     /// The budget within a limit.
     pub fn new(limit: Option<Limit>) -> Budget {
@@ -183,33 +130,10 @@ pub fn check_parts(limit: Limit, opened: u64, buffers: u64, workers: usize) -> R
     Err(MemoryError::Parts { limit, opened, buffers, rows, leaves, needed })
 }
 
-/// What results need, compared with a limit before the first is made. `held` are all bytes that the process holds,
-/// `in_leaves` those of leaves that can give way. Returns the bytes left for leaves.
-pub fn check_results(
-    limit: Limit,
-    held: u64,
-    in_leaves: u64,
-    of: ResultsOf,
-    workers: usize,
-) -> Result<u64, MemoryError> {
-    let results = of.bytes();
-    let others = held.saturating_sub(in_leaves).saturating_add(in_leaves.min(least_for_leaves(workers)));
-    let needed = others.saturating_add(results);
-    let until_then = of.until_then(limit.bytes());
-    if needed.saturating_add(until_then) > limit.bytes() {
-        // What is held grows with the limit: blocks that were freed are in pieces.
-        let needed = limit_for(limit, of.limit_beside(needed.saturating_add(needed / 16).saturating_add(PIECES)));
-        let (held, results) = (whole(others), whole(results.saturating_add(until_then)));
-        return Err(MemoryError::Results { limit, of, results, held, needed });
-    }
-    Ok(limit.bytes().saturating_sub(held.saturating_sub(in_leaves)).saturating_sub(results))
-}
-
-/// Bytes for leaves of rows, once the pass has ended, beside what else is held and the results of the executions that
-/// this many events may delimit. Half is for stacks over time, their tables, and what is made of both.
-pub fn rows_beside_results(limit: Limit, others: u64, marks: usize) -> u64 {
-    let results = ResultsOf::Executions(marks / 2).bytes();
-    limit.bytes().saturating_sub(others).saturating_sub(results) / 2
+/// Bytes for leaves of rows, once the pass has ended, beside what else is held: half of the rest, at least what workers
+/// hold at a time. The other half is for stacks over time, their tables, and results, to which leaves give way.
+pub fn rows_beside_results(limit: Limit, others: u64, workers: usize) -> u64 {
+    (limit.bytes().saturating_sub(others) / 2).max(least_for_leaves(workers))
 }
 
 /// Bytes that the machine could give, and the control groups too.
@@ -255,57 +179,10 @@ mod tests {
         }
     }
 
-    fn operations(operations: usize, lists: usize) -> ResultsOf {
-        ResultsOf::Operations { executions: 0, operations, lists }
-    }
-
     #[test]
-    fn results_are_refused_by_their_number_unless_leaves_can_give_way() {
-        let of = |limit: u64, executions: usize| {
-            check_results(Limit::Asked(limit << 20), 150 << 20, 80 << 20, ResultsOf::Executions(executions), 2)
-        };
-        // 70 MiB of others, 30 MiB of results: 156 MiB stay for leaves.
-        assert_eq!(of(256, 96 << 10), Ok(156 << 20));
-        assert_eq!(of(101, 96 << 10), Ok(1 << 20));
-        let error = of(100, 96 << 10).unwrap_err();
-        for part in ["98304 executions", "30MiB", "71MiB", "raise the limit to 111MiB"] {
-            assert!(error.to_string().contains(part), "{error}");
-        }
-        let Err(MemoryError::Results { needed, .. }) = of(100, 96 << 10) else { panic!("{error}") };
-        assert!(of(needed >> 20, 96 << 10).is_ok());
-        let all = ResultsOf::Executions(96 << 10);
-        assert!(check_results(Limit::Group(116 << 20), 150 << 20, 80 << 20, all, 2).is_ok());
-        for of in [
-            ResultsOf::Executions(usize::MAX),
-            ResultsOf::Paths(usize::MAX),
-            ResultsOf::HeldUp { executions: usize::MAX, contributions: usize::MAX },
-            operations(usize::MAX, usize::MAX),
-        ] {
-            assert!(check_results(Limit::Free(u64::MAX >> 1), u64::MAX, 0, of, 2).is_err());
-        }
-        let (executions, contributions) = (96 << 10, 24 << 20);
-        let held_up = ResultsOf::HeldUp { executions, contributions };
-        // 15 and 24 MiB of results.
-        assert_eq!(check_results(Limit::Asked(256 << 20), 70 << 20, 0, held_up, 2), Ok(147 << 20));
-        // Paths: 15 MiB, 40 of a limit of 176 MiB.
-        let paths =
-            |limit: u64| check_results(Limit::Asked(limit << 20), 110 << 20, 0, ResultsOf::Paths(executions), 2);
-        assert!(paths(176).is_ok());
-        let error = paths(150).unwrap_err();
-        for part in ["the paths of 98304 executions", "50MiB beside the 110MiB", "shorter trace"] {
-            assert!(error.to_string().contains(part), "{error}");
-        }
-        let MemoryError::Results { needed, .. } = error else { panic!("{error}") };
-        assert!(paths(needed >> 20).is_ok(), "{needed}");
-        let error = check_results(Limit::Asked(80 << 20), 70 << 20, 0, operations(96 << 13, 33_816_576), 2)
-            .unwrap_err()
-            .to_string();
-        for part in
-            ["patterns in 786432 system calls", "need 33MiB beside the 70MiB", "limit to 112MiB", "shorter trace"]
-        {
-            assert!(error.contains(part), "{error}");
-        }
-        assert_eq!(rows_beside_results(Limit::Asked(256 << 20), 70 << 20, 192 << 10), 156 << 19);
+    fn rows_have_half_of_what_others_leave_and_the_least_for_workers() {
+        assert_eq!(rows_beside_results(Limit::Asked(256 << 20), 70 << 20, 2), 93 << 20);
+        assert_eq!(rows_beside_results(Limit::Asked(64 << 20), 70 << 20, 2), least_for_leaves(2));
     }
 
     #[test]

@@ -226,6 +226,7 @@ mod tests {
         let (limit, stage) = (Limit::Asked(512 << 20), "paths");
         let error = MemoryError::Exceeded { limit, stage }.to_string();
         assert!(error.starts_with("--memory 512MiB: this is not enough for the critical paths"), "{error}");
+        assert!(error.contains("choose a --task with fewer executions"), "{error}");
         // Freed blocks below one that is held stay in the process until they are asked for.
         #[cfg(target_env = "gnu")]
         {

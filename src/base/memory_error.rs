@@ -5,36 +5,11 @@
 use super::memory_limit::{Limit, size};
 use super::spill::SpillError;
 
-/// What results are made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResultsOf {
-    /// This many executions, which are compared.
-    Executions(usize),
-    /// The paths of this many executions, with the threads on them: of what delayed them nothing is known yet.
-    Paths(usize),
-    /// Executions with the threads that delayed them.
-    HeldUp {
-        /// How many.
-        executions: usize,
-        /// Bytes of what threads contributed, by execution, context and thread.
-        contributions: usize,
-    },
-    /// The operations of all threads, and executions with the threads that delayed them.
-    Operations {
-        /// Executions, at least this many.
-        executions: usize,
-        /// At most this many.
-        operations: usize,
-        /// Bytes of their lists, with what is mined of them; without those that go to a file.
-        lists: usize,
-    },
-}
-
 /// The limit did not suffice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
     /// More was needed.
-    #[error("{}", exceeded(*.limit, part_of(.stage)))]
+    #[error("{}", exceeded(*.limit, .stage))]
     Exceeded {
         limit: Limit,
         /// The stage of the work.
@@ -59,22 +34,6 @@ pub enum MemoryError {
         /// The limit that has room for them.
         needed: u64,
     },
-    /// The results would be more, before the first of them.
-    #[error(
-        "{limit}: {} need {} beside the {} that are held; raise the limit to {}, or {}",
-        subject(*.of), size(*.results), size(*.held), size(*.needed), remedy(*.of)
-    )]
-    Results {
-        limit: Limit,
-        /// What they are made of.
-        of: ResultsOf,
-        /// Bytes that they need.
-        results: u64,
-        /// Bytes of all else, with the least of leaves.
-        held: u64,
-        /// The limit that has room for them.
-        needed: u64,
-    },
     /// States gave way to a file, which failed.
     #[error("{0}")]
     Spill(SpillError),
@@ -90,8 +49,13 @@ pub enum MemoryError {
 }
 
 /// A limit that did not suffice, and what it was for.
-fn exceeded(limit: Limit, part: &str) -> String {
-    let remedy = "use fewer --threads, or use a shorter trace";
+fn exceeded(limit: Limit, stage: &str) -> String {
+    let part = part_of(stage);
+    let remedy = match stage {
+        // Those hold something for each execution.
+        "paths" | "symbols" | "results" => "choose a --task with fewer executions, or use a shorter trace",
+        _ => "use fewer --threads, or use a shorter trace",
+    };
     match limit {
         Limit::Asked(bytes) => format!("--memory {}: this is not enough{part}; raise the limit, {remedy}", size(bytes)),
         Limit::Group(bytes) => format!(
@@ -124,27 +88,5 @@ fn part_of(stage: &str) -> &'static str {
         // Before the first stage; the interface has results of earlier jobs.
         "" => " for the program itself, with what it holds already",
         _ => "",
-    }
-}
-
-/// Whatever needs the memory.
-fn subject(of: ResultsOf) -> String {
-    match of {
-        ResultsOf::Executions(executions) => format!("the results of {executions} executions"),
-        ResultsOf::Paths(executions) => format!("the paths of {executions} executions"),
-        ResultsOf::HeldUp { executions, .. } => format!("the threads that delayed {executions} executions"),
-        ResultsOf::Operations { operations, executions, .. } => {
-            let beside =
-                if executions > 0 { format!(" and the paths of {executions} executions") } else { String::new() };
-            format!("patterns in {operations} system calls and user-space events{beside}")
-        }
-    }
-}
-
-/// What else would help.
-fn remedy(of: ResultsOf) -> &'static str {
-    match of {
-        ResultsOf::Executions(_) | ResultsOf::HeldUp { .. } => "choose a --task with fewer executions",
-        ResultsOf::Paths(_) | ResultsOf::Operations { .. } => "use a shorter trace",
     }
 }

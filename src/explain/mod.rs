@@ -48,7 +48,6 @@ use crate::analysis::stack_tables::{LazyStackTables, StackTables};
 use crate::analysis::thread_names::ThreadNames;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::MemoryPart;
-use crate::base::memory_error::ResultsOf;
 use crate::base::notice::{Notice, Notices};
 use crate::base::parallel::both;
 use crate::model::Model;
@@ -59,7 +58,7 @@ use crate::timeline::Timeline;
 use assembly::Assembly;
 use columns::MetricColumns;
 use contexts::Dictionary;
-use contribution::{Contribution, Contributions};
+use contribution::Contributions;
 use foldhash::HashMap;
 use get_size2::GetSize;
 use paths::{ExplainedExecutions, Holders};
@@ -153,13 +152,6 @@ fn build_model(
     let found = marks.pair(timeline, request.marks, &request.rule, &mut model.notices);
     let mut found = executions::covered(timeline, found, &mut model.notices);
     sort_alike(timeline, &mut found);
-    timeline.make_room(
-        match holders {
-            Holders::Omitted => ResultsOf::Executions(found.len()),
-            Holders::Wanted => ResultsOf::Paths(found.len()),
-        },
-        ctx,
-    )?;
     let interleaved = interleaved(timeline, &found);
     let pauses = counter.pauses();
     let shown = &names;
@@ -167,10 +159,6 @@ fn build_model(
         EcctInputs { timeline, timelines, names: shown, disk, leaders, pauses, remarks, kernel: kernel.as_ref() };
     let explained = paths::explain(&found, &request.timelines, &sources, counter, holders, ctx)?;
     let ExplainedExecutions { outline, hops, contributions, chunks } = explained;
-    if holders == Holders::Wanted {
-        let contributions = contributions * size_of::<Contribution>();
-        timeline.make_room(ResultsOf::HeldUp { executions: found.len(), contributions }, ctx)?;
-    }
 
     ctx.progress.enter("symbols", 0);
     let places = &request.places;

@@ -4,18 +4,14 @@
 use super::pass::KernelPass;
 use super::traces::Traces;
 use super::trials::OwnTasks;
-use crate::analysis::candidates::ENOUGH;
-use crate::analysis::executions::{MarksByTask, PairingRule};
+use crate::analysis::executions::PairingRule;
 use crate::analysis::operation_stacks::{self, StackSources};
 use crate::analysis::operations;
 use crate::analysis::patterns::PatternAnalysis;
 use crate::base::ctx::Ctx;
-use crate::base::memory_limit::Limit;
-use crate::base::notice::Notices;
 use crate::delays::mined_executions::MinedExecutions;
 use crate::delays::mining::Mining;
 use crate::event::host::HostId;
-use crate::event::task::Pairing;
 use crate::explain;
 use crate::explain::RecordingTables;
 use crate::reading::tasks;
@@ -38,12 +34,6 @@ impl Traces {
         let is_users = |mark: MarkRow| pass.tasks.get(mark.task as usize).is_some_and(|task| !self.is_kernels(task));
         let named = |mark: MarkRow| pass.name(mark).filter(|_| is_users(mark));
         // Of several tasks that were named the first is explained, whatever it has.
-        let is_known = candidates == 1 || self.asked(typed).task.is_none();
-        let executions = match ctx.memory {
-            Some(Limit::Asked(_) | Limit::Group(_)) if is_known => fewest_executions(&pass, candidates)?,
-            _ => 0,
-        };
-        pass.timeline.make_room(pass.timeline.most_operations(executions), ctx)?;
         let mut operations = operations::of_recording(&pass.timeline, named, ctx)?;
         let mut notices = std::mem::take(&mut pass.notices);
         let stacks = self.stacks(&pass, places, &mut notices, ctx)?;
@@ -102,23 +92,4 @@ impl Traces {
 /// True where switches of any host were recorded.
 fn has_switches(timeline: &Timeline) -> bool {
     (0..timeline.hosts().len()).any(|host| timeline.is_scheduled(HostId::at(host)))
-}
-
-/// Executions that are explained in any case, as far as this is known before anything is mined: of those of the
-/// tasks with enough of them, the fewest.
-fn fewest_executions(pass: &KernelPass, candidates: usize) -> anyhow::Result<usize> {
-    if !has_switches(&pass.timeline) {
-        return Ok(0);
-    }
-    let marks = MarksByTask::new(&pass.timeline);
-    let mut fewest = None;
-    let is_tried = |task: &usize| {
-        // Connections are tried with the tasks of programs.
-        pass.tasks.get(*task).is_some_and(|of| of.pairing != Pairing::ProcessKey)
-    };
-    for task in (0..candidates).filter(|task| marks.most_executions(*task) >= ENOUGH).filter(is_tried) {
-        let all = marks.pair(&pass.timeline, task as u32, &pass.rule(task)?, &mut Notices::default()).len();
-        fewest = Some(all).filter(|all| *all >= ENOUGH).into_iter().chain(fewest).min();
-    }
-    Ok(fewest.unwrap_or(0))
 }

@@ -85,7 +85,7 @@ impl RecordedTimeline {
         self.0.environments.insert(host, Arc::new(environment));
     }
 
-    /// Leaves have the memory that what else is held and the results leave them.
+    /// Leaves have half of the memory that what else is held leaves them; the rest is for results.
     pub fn leave_room_for_results(&mut self, pool: Option<&Arc<LeafPool>>, ctx: &Ctx) {
         pool.into_iter().for_each(|pool| self.0.rows.leave_room_for_results(pool, ctx));
     }

@@ -10,17 +10,14 @@ use super::rows::{
 use super::segments::{Segment, SegmentKind, Thread, ThreadId, Waker};
 use super::store::families::RowStores;
 use super::store::marks::MarkStore;
-use super::store::pool::LeafPool;
 use super::tables::Tables;
-use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::ctx::Ctx;
 use crate::base::heap::{MemoryPart, PartSizes};
-use crate::base::large_blocks::{LARGE, LARGE_BLOCKS};
-use crate::base::memory_error::{MemoryError, ResultsOf};
+use crate::base::memory_error::MemoryError;
 use crate::base::names::{NameId, Names};
 use crate::base::question_counts::QuestionCounts;
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::{HostId, TraceOrigin};
-use crate::event::operation::{Operation, Sequence, StackSpan};
 use crate::event::remark::Remark;
 use crate::event::stack::RawStacks;
 use crate::model::environment::PlacedEnvironment;
@@ -54,10 +51,6 @@ pub struct TimelineParts<'t> {
     pub cpus: &'t Vec<HostCpu>,
     pub rows: &'t RowStores,
 }
-
-/// Bytes of what is mined of an operation, with its message: an allowance, since it depends on what repeats. With 7
-/// million operations in short lists of 1,800 threads it was 11.
-const MINED: usize = 16;
 
 /// True where of any two neighbours the first one fits before the second.
 fn neighbours<R>(mut rows: impl Iterator<Item = R>, fit: impl Fn(&R, &R) -> bool) -> bool {
@@ -290,11 +283,6 @@ impl Timeline {
 }
 
 impl Timeline {
-    /// Evict leaves until the results `of` fit into the limit; end the work if they cannot.
-    pub fn make_room(&self, of: ResultsOf, ctx: &Ctx) -> Result<(), Cancelled> {
-        LeafPool::make_room(self.rows.pool.as_deref(), of, ctx)
-    }
-
     /// Leaves give the memory of a limit back until they are asked for again.
     pub fn let_leaves_go(&self) {
         self.rows.pool.iter().for_each(|pool| pool.empty());
@@ -303,21 +291,6 @@ impl Timeline {
     /// Why rows are absent, where leaves could not be written or read back.
     pub fn failure(&self) -> Option<MemoryError> {
         self.rows.pool.as_ref()?.failure()
-    }
-
-    /// The operations of all threads, at most: each system call and delimiting event, with each stack sample.
-    pub fn most_operations(&self, executions: usize) -> ResultsOf {
-        let (rows, operation) = (&self.rows, size_of::<Operation>() + MINED);
-        let operations = rows.calls.row_count() + rows.marks.len();
-        let lists = if LARGE_BLOCKS.are_bounded() {
-            // Lists of each thread and pattern, of which the long ones are large blocks.
-            let calls = (0..self.threads.len()).map(|thread| rows.calls.line(thread).len()).filter(|calls| *calls > 0);
-            let short = |calls: usize| if calls * size_of::<Operation>() < LARGE { calls * operation } else { 0 };
-            calls.map(|calls| size_of::<Sequence>() + short(calls)).sum()
-        } else {
-            operations * operation + rows.samples.row_count() * size_of::<StackSpan>()
-        };
-        ResultsOf::Operations { executions, operations, lists }
     }
 
     /// What its parts hold on the heap.

@@ -56,13 +56,12 @@ impl RowStores {
         self.pool = Some(Arc::clone(pool));
     }
 
-    /// Once the pass has ended: leaves have the memory that what else is held and the results leave them.
+    /// Once the pass has ended: leaves have half of the memory that what else is held leaves them.
     pub fn leave_room_for_results(&mut self, pool: &Arc<LeafPool>, ctx: &Ctx) {
         let (Some(limit), Some(held)) = (ctx.memory, memory::held()) else { return };
         let here: usize = self.leaves().iter().map(|leaves| leaves.own_bytes()).sum();
         let others = held.saturating_sub((here + pool.heap_bytes()) as u64);
-        let bytes = budget::rows_beside_results(limit, others, self.marks.len());
-        pool.shrink(bytes.max(budget::least_for_leaves(ctx.threads)));
+        pool.shrink(budget::rows_beside_results(limit, others, ctx.threads));
         self.keep_in(pool);
     }
 

@@ -16,7 +16,7 @@ use crate::base::allocator::return_free_memory;
 use crate::base::ctx::{Cancel, Cancelled, Ctx, Progress};
 use crate::base::givers::GivesWay;
 use crate::base::heap::MemoryPart;
-use crate::base::memory_error::{MemoryError, ResultsOf};
+use crate::base::memory_error::MemoryError;
 use crate::base::memory_limit::Limit;
 use crate::base::spill::{SpillArea, SpillFile, SpillPlace};
 use crate::base::{budget, memory};
@@ -157,24 +157,6 @@ impl LeafPool {
             self.let_leaves_go(&mut self.state());
             return_free_memory();
         }
-    }
-
-    /// Room for results: leaves give way as far as they must. The work ends here, before the first is made, where that
-    /// is not enough.
-    pub fn make_room(pool: Option<&LeafPool>, of: ResultsOf, ctx: &Ctx) -> Result<(), Cancelled> {
-        let (Some(limit), Some(held)) = (ctx.memory, memory::held()) else { return Ok(()) };
-        let in_leaves = pool.map_or(0, |pool| pool.heap_bytes() as u64);
-        let check = |held: u64| budget::check_results(limit, held, in_leaves, of, ctx.threads);
-        let checked = check(held).or_else(|_| {
-            // Blocks that were freed and not returned are no need.
-            return_free_memory();
-            check(memory::held().unwrap_or(held))
-        });
-        match checked {
-            Ok(bytes) => pool.filter(|pool| pool.area.is_some()).into_iter().for_each(|pool| pool.shrink(bytes)),
-            Err(why) => ctx.cancel.fail(why),
-        }
-        ctx.cancel.check()
     }
 
     /// Where others set the limit, all leaves give way but those that are held; they come back when they are asked for.

@@ -94,16 +94,29 @@ impl Layer for Replace {
 
 /// Ask for the file of the answer.
 pub fn ask_export(app: &mut App) {
-    let is_missing = of_front(app).is_none() || app.busy.is_some();
+    if is_asked_early(app) {
+        return;
+    }
+    let is_missing = of_front(app).is_none();
     let name = subject(app);
     ask(app, &ANSWER, is_missing, (&name, JSON));
 }
 
 /// Ask for the file of a database.
 pub fn ask_database(app: &mut App) {
-    let is_missing = app.model.is_none() || app.busy.is_some();
+    if is_asked_early(app) {
+        return;
+    }
+    let is_missing = app.model.is_none();
     let name = app.task().unwrap_or("executions").to_owned();
     ask(app, &ANSWER, is_missing, (&name, DATABASE));
+}
+
+/// True where a job is running whose result the file would have, or that writes the file before; the screen says so.
+fn is_asked_early(app: &mut App) -> bool {
+    let Some(what) = app.busy.as_ref().map(|busy| busy.what) else { return false };
+    app.say(format!("still {what}; save once that is done"));
+    true
 }
 
 /// Ask for the file of the picture of the screen.
