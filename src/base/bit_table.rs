@@ -18,7 +18,7 @@ struct Block<const N: usize> {
     /// The first bit of the first row.
     at: u64,
     least: [u64; N],
-    /// In a row: behind the last bit of each number.
+    /// In a row: after the last bit of each number.
     ends: [u16; N],
 }
 
@@ -26,7 +26,7 @@ struct Block<const N: usize> {
 #[derive(Clone, Debug, PartialEq, Eq, GetSize)]
 pub struct BitTable<const N: usize> {
     blocks: Vec<Block<N>>,
-    /// The rows of all blocks, and zeros behind them, so that two words can be read at the last number.
+    /// The rows of all blocks, and zeros after them, so that two words can be read at the last number.
     words: Vec<u64>,
     /// Bits of them that are used.
     used: u64,
@@ -92,11 +92,11 @@ impl<const N: usize> BitTable<N> {
             }
         }
         let (mut ends, mut end) = ([0; N], 0);
-        for (((least, most), reserved), place) in least.iter_mut().zip(most).zip(self.reserved).zip(&mut ends) {
-            if reserved > 0 {
+        for (((least, most), reserved), place) in least.iter_mut().zip(&most).zip(&self.reserved).zip(&mut ends) {
+            if *reserved > 0 {
                 *least = 0;
             }
-            end += (BITS - (most - *least).leading_zeros() as usize).max(reserved.into());
+            end += (BITS - (most - *least).leading_zeros() as usize).max((*reserved).into());
             *place = end as u16;
         }
         let bits = self.used + (end * self.open.len()) as u64;
@@ -107,9 +107,9 @@ impl<const N: usize> BitTable<N> {
         let mut filled = self.used as usize % BITS;
         for row in self.open.drain(..) {
             let mut from = 0;
-            for ((number, least), end) in row.iter().zip(&least).zip(ends) {
+            for ((number, least), end) in row.iter().zip(&least).zip(&ends) {
                 let (number, bits) = (number - least, usize::from(end - from));
-                from = end;
+                from = *end;
                 last |= number << filled;
                 filled += bits;
                 if let Some(rest) = filled.checked_sub(BITS) {
@@ -165,13 +165,13 @@ impl<const N: usize> BitTable<N> {
     pub fn row(&self, row: usize) -> [u64; N] {
         let Some((block, mut at, _)) = self.place(row, 0) else { return [0; N] };
         let (mut numbers, mut from) = (block.least, 0);
-        for (number, end) in numbers.iter_mut().zip(block.ends) {
+        for (number, end) in numbers.iter_mut().zip(&block.ends) {
             let bits = usize::from(end - from);
             if bits > 0 {
                 *number = number.wrapping_add(self.bits(at, bits));
                 at += bits as u64;
             }
-            from = end;
+            from = *end;
         }
         numbers
     }

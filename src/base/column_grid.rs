@@ -55,7 +55,7 @@ impl ColumnGrid {
         Span::of_ns(self.window.start, self.window.end)
     }
 
-    /// The first moment of a column; the end of the range behind the last.
+    /// The first moment of a column; the end of the range after the last.
     pub fn start(&self, column: usize) -> Ns {
         self.borders.get(column).copied().unwrap_or(self.window.end)
     }

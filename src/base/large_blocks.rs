@@ -78,9 +78,9 @@ impl BlockTable {
     /// A gap for this many bytes in the file: where a block is to be among the others, and its place.
     fn gap(&self, count: usize, bytes: usize) -> (usize, usize) {
         let last = self.all.get(..count).and_then(|used| used.last());
-        let behind = last.map_or(0, |last| (last.at + last.bytes).next_multiple_of(APART));
-        if behind < FARTHEST {
-            return (count, behind);
+        let after = last.map_or(0, |last| (last.at + last.bytes).next_multiple_of(APART));
+        if after < FARTHEST {
+            return (count, after);
         }
         let mut end = 0;
         for (number, block) in self.all.iter().take(count).enumerate() {

@@ -25,9 +25,9 @@ pub const FRAME_FILE: char = '\t';
 /// A word of a stack with another name in place of a recorded one, by number. A caller's word is one more than that of
 /// its name, as a return address is after its call. Words that name nothing stay.
 pub fn renamed(depth: usize, word: u64, number: impl FnOnce(u32) -> Option<u32>) -> u64 {
-    let behind = u64::from(depth > 0);
-    let other = name_of(word.wrapping_sub(behind)).and_then(|name| number(name.raw()));
-    other.map_or(word, |other| (NAMED | u64::from(other)) + behind)
+    let after = u64::from(depth > 0);
+    let other = name_of(word.wrapping_sub(after)).and_then(|name| number(name.raw()));
+    other.map_or(word, |other| (NAMED | u64::from(other)) + after)
 }
 
 #[cfg(test)]

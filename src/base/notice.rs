@@ -68,7 +68,7 @@ notices! {
     IndexStale         Note  Found
         "{n} packet {index did not match its stream and was|indexes did not match their streams and were} rebuilt";
     ClockJumpsBack     Note  Found
-        "the clock of {n} {stream jumps|streams jump} back, as a counter that wraps does: what is behind it has \
+        "the clock of {n} {stream jumps|streams jump} back, as a counter that wraps does: what is after it has \
          earlier times";
     TimeBackwards      Note  Found
         "{n} {event has an earlier time|events have an earlier time} than the event before {it|them} in the same \
@@ -179,7 +179,7 @@ notices! {
          {its|their} events are missing and no waits follow from {it|them}; give the frequency to the sampled event \
          alone (-e cpu-clock/freq=999/ in place of -F)";
     TracerBusy         Note  Recorded
-        "{n} system calls, most of those recorded, are the tracer's own; leave it out (perf: --exclude-perf behind the \
+        "{n} system calls, most of those recorded, are the tracer's own; leave it out (perf: --exclude-perf after the \
          events; LTTng: --filter '$ctx.procname != \"lttng-consumerd\"')";
     PidNamespaces      Note  Recorded
         "processes of {n} pid namespaces (containers) were recorded; one id can mean different processes in them";

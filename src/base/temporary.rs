@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_of_one_file_lie_behind_each_other_and_have_no_name() {
+    fn bytes_of_one_file_follow_each_other_and_have_no_name() {
         let mut file = TemporaryFile::new(false).unwrap();
         let texts = [vec![1; 70_000], Vec::new(), vec![3; 5]];
         let all: Vec<Mapped> = texts.iter().map(|text| file.mapped(|out| out.write_all(text)).unwrap()).collect();

@@ -66,7 +66,7 @@ pub(super) fn find(
             let mut delayed = served.delayed().find(settings, &ctx.cancel);
             ctx.cancel.check()?;
             routes::add(differences, &mut delayed.anomalies, &mut delayed.paths);
-            found.put_behind(delayed.paths, delayed.anomalies.len());
+            found.put_after(delayed.paths, delayed.anomalies.len());
             let first = patterns.len() as u32;
             patterns.extend(delayed.patterns);
             let of_executions =

@@ -33,7 +33,7 @@ const MOST_STEPS: usize = 100_000;
 impl Found {
     /// Delays outside executions come after the paths of delayed executions; `anomalies` come before
     /// its own.
-    pub(super) fn put_behind(&mut self, before: Vec<PropagationPath>, anomalies: usize) {
+    pub(super) fn put_after(&mut self, before: Vec<PropagationPath>, anomalies: usize) {
         let sources = before.last().map_or(0, |p| p.source + 1);
         for path in &mut self.paths {
             path.source += sources;

@@ -127,7 +127,7 @@ pub struct Reference {
     pub sizes: Vec<usize>,
     /// By execution, chains ascending.
     entries: Vec<Entry>,
-    /// By execution: behind its last entry.
+    /// By execution: after its last entry.
     ends: Vec<usize>,
     usual: HashMap<(u32, ChainId), Usual>,
     /// A shorter delay may be the clocks' or the scheduler's.

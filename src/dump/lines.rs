@@ -142,7 +142,7 @@ impl<'s, 'a> Lines<'s, 'a> {
     }
 
     /// True if the event is after the cut.
-    fn is_behind(&self, cut: Option<&Cut>, rank: usize) -> bool {
+    fn is_after(&self, cut: Option<&Cut>, rank: usize) -> bool {
         cut.is_some_and(|cut| cut.before(rank, self.key, self.reader.packet(), self.reader.began()))
     }
 
@@ -183,7 +183,7 @@ pub(super) fn merge(
     // Queue a stream's next line; true if it is the least of all.
     let mut next = |lines: &mut Lines<'_, '_>, rank: usize, heap: &mut BinaryHeap<Reverse<(OrderKey, usize)>>| {
         let there = lines.next();
-        if there && !lines.is_behind(cut, rank) {
+        if there && !lines.is_after(cut, rank) {
             let key = (lines.key, rank);
             if heap.peek().is_none_or(|Reverse(least)| key <= *least) {
                 return true;

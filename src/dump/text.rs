@@ -188,9 +188,9 @@ fn escape(text: &[u8], out: &mut Vec<u8>) {
     let plain = |b: &u8| matches!(b, 0x20..=0x7e) && *b != b'"' && *b != b'\\';
     let mut rest = text;
     while let Some(end) = rest.iter().position(|b| !plain(b)) {
-        let (before, behind) = rest.split_at(end);
+        let (before, after) = rest.split_at(end);
         out.extend_from_slice(before);
-        if let Some((byte, behind)) = behind.split_first() {
+        if let Some((byte, after)) = after.split_first() {
             match byte {
                 b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
                 b'\n' => out.extend_from_slice(b"\\n"),
@@ -201,7 +201,7 @@ fn escape(text: &[u8], out: &mut Vec<u8>) {
                     hex(*byte, out);
                 }
             }
-            rest = behind;
+            rest = after;
         }
     }
     out.extend_from_slice(rest);

@@ -67,11 +67,11 @@ fn begins_of(operations: &[Operation], loops: &Iterations) -> Vec<u32> {
     }
     let longest = waited.into_iter().max_by_key(|(key, ns)| (*ns, Reverse(*key)));
     let Some(((before, call), _)) = longest else { return Vec::new() };
-    let is_behind = |at: &usize| name(*at) == Some(call) && at.checked_sub(1).and_then(name) == Some(before);
+    let is_after = |at: &usize| name(*at) == Some(call) && at.checked_sub(1).and_then(name) == Some(before);
     // The usual next call, and the calls of an iteration.
     let mut next: HashMap<NameId, u32> = HashMap::default();
-    for behind in (from..until).filter(is_behind).filter_map(|at| name(at + 1)) {
-        *next.entry(behind).or_default() += 1;
+    for after in (from..until).filter(is_after).filter_map(|at| name(at + 1)) {
+        *next.entry(after).or_default() += 1;
     }
     let next = next.into_iter().max_by_key(|(name, count)| (*count, Reverse(*name))).map(|(name, _)| name);
     let end = operations.partition_point(|o| o.start < first.end);

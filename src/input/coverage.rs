@@ -26,8 +26,8 @@ impl Coverage {
         let mut described = self.described.clone();
         described.sort_unstable_by_key(|part| part.start);
         let (mut rest, mut at) = (Vec::new(), 0);
-        let behind = file.len()..file.len();
-        for Range { start, end } in described.into_iter().chain(iter::once(behind)) {
+        let after = file.len()..file.len();
+        for Range { start, end } in described.into_iter().chain(iter::once(after)) {
             if file.get(at..start).is_some_and(|part| part.iter().any(|byte| *byte != 0)) {
                 rest.push(at..start);
             }

@@ -146,27 +146,27 @@ fn is_digits(text: &[u8]) -> bool {
 
 /// `   0.000 ( 0.005 ms): server/815 read(fd: 3, ...`
 fn is_perf_trace(line: &[u8]) -> bool {
-    let behind = memchr::memmem::find(line, b" ms): ").and_then(|at| line.get(at..));
-    behind.is_some_and(|call| call.contains(&b'(')) && line.trim_ascii_start().first().is_some_and(u8::is_ascii_digit)
+    let after = memchr::memmem::find(line, b" ms): ").and_then(|at| line.get(at..));
+    after.is_some_and(|call| call.contains(&b'(')) && line.trim_ascii_start().first().is_some_and(u8::is_ascii_digit)
 }
 
 /// `   server-815   [003] d..2.  2058.407332: sched_switch: ...`
 fn is_ftrace(line: &[u8]) -> bool {
     let Some(open) = memchr::memmem::find(line, b" [") else { return false };
-    let (thread, behind) = (line.get(..open).unwrap_or(&[]).trim_ascii(), line.get(open + 2..).unwrap_or(&[]));
+    let (thread, after) = (line.get(..open).unwrap_or(&[]).trim_ascii(), line.get(open + 2..).unwrap_or(&[]));
     let tid = thread.rsplit(|byte| *byte == b'-').next().unwrap_or(&[]);
     // The process may follow: `server-815   (    812) [003]`.
     let tid = tid.split(|byte| *byte == b' ').next().unwrap_or(&[]);
-    let cpu = behind.split(|byte| *byte == b']').next().unwrap_or(&[]);
-    let has_time = memchr::memmem::find(behind, b": ").is_some_and(|colon| {
-        let before = behind.get(..colon).unwrap_or(&[]);
+    let cpu = after.split(|byte| *byte == b']').next().unwrap_or(&[]);
+    let has_time = memchr::memmem::find(after, b": ").is_some_and(|colon| {
+        let before = after.get(..colon).unwrap_or(&[]);
         let time = before.rsplit(|byte| *byte == b' ').next().unwrap_or(&[]);
         time.contains(&b'.') && time.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
     });
     thread.contains(&b'-') && is_digits(tid) && is_digits(cpu) && has_time
 }
 
-/// `12345 12:00:01.123456 read(3, "", 4) = 0 <0.000012>`, with or without what is before the call and behind the value.
+/// `12345 12:00:01.123456 read(3, "", 4) = 0 <0.000012>`, with or without what is before the call and after the value.
 fn is_strace(line: &[u8]) -> bool {
     let line = line.strip_prefix(b"[pid ").unwrap_or(line);
     let is_before = |byte: &u8| byte.is_ascii_digit() || b" .:]+".contains(byte);

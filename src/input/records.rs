@@ -22,7 +22,7 @@ pub trait Records<'a> {
     /// packet.
     fn next(&mut self) -> Option<Record<'_, 'a>>;
     /// Skip the events of the packet before `from`, without decoding their values, and add them to those that were
-    /// passed: with the position of the last one whose class is a `checkpoint`. The result is the position behind them,
+    /// passed: with the position of the last one whose class is a `checkpoint`. The result is the position after them,
     /// before the damage where there is some.
     fn seek(&mut self, from: Timestamp, passed: &mut Passed, checkpoint: impl Fn(ClassId) -> bool) -> Position;
     /// Skip the next event.

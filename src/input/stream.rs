@@ -44,7 +44,7 @@ pub struct Packet {
 /// A stream: its packets in order, over all files that continue it.
 #[derive(Clone, Debug, GetSize)]
 pub struct Stream {
-    /// Path of its (first) file, relative to the trace; where a file holds several streams, its number behind it.
+    /// Path of its (first) file, relative to the trace; where a file holds several streams, its number after it.
     pub name: String,
     /// Dense number of its stream class.
     pub stream_class: u32,

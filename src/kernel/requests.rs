@@ -267,7 +267,7 @@ impl Requests {
         }
         let first_open = |from: usize| {
             let open = self.rows.iter().skip(from).position(|row| row.span.end == Timestamp::MAX);
-            open.map_or(all, |behind| from + behind)
+            open.map_or(all, |after| from + after)
         };
         let mut settled = first_open(0);
         if all - settled > self.bounds.rows {

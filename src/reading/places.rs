@@ -1,6 +1,6 @@
 //! Where chunks left the packets of a stream.
 //!
-//! In: the position at which a worker left a packet that goes on behind its chunk, with what is known of the events
+//! In: the position at which a worker left a packet that goes on after its chunk, with what is known of the events
 //! before it. Out: the same to the worker of the next chunk, which reads on from there, so that a packet is read once,
 //! however many chunks it meets. Where that place is not known yet, since the chunk before is being read still, an
 //! earlier place of the same packet does, or its begin: the worker skips the events up to its chunk. Nothing but the

@@ -128,7 +128,7 @@ impl Databases {
     }
 }
 
-/// The first of some lines, behind a colon.
+/// The first of some lines, after a colon.
 fn named(lines: &[String]) -> String {
     lines.first().map_or_else(String::new, |line| format!(": {line}"))
 }

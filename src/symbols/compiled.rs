@@ -182,9 +182,9 @@ impl CodeBuilder {
     fn cut(&mut self, address: u64) {
         let Some((_, (end, functions))) = self.pieces.range_mut(..address).next_back() else { return };
         if address < *end {
-            let behind = (std::mem::replace(end, address), functions.clone());
-            self.functions += behind.1.len();
-            self.pieces.insert(address, behind);
+            let next = (std::mem::replace(end, address), functions.clone());
+            self.functions += next.1.len();
+            self.pieces.insert(address, next);
         }
     }
 }

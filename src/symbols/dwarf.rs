@@ -2,7 +2,7 @@
 //!
 //! In: the sections, and addresses. Out: for each the names of the functions there, outermost first. The units whose
 //! ranges have one of the addresses are read, each once from its first entry to its last: an entry comes after the
-//! one that it is inside, so its name goes behind the names that its addresses have. Of other units only the first
+//! one that it is inside, so its name goes after the names that its addresses have. Of other units only the first
 //! entry is read, which takes their abbreviations; line tables are not. Cost: the abbreviations of all units, and the
 //! entries of those that are asked for; in memory the abbreviations of one unit at a time, and of those that it refers
 //! to for names, whatever the size of the file.

@@ -144,7 +144,7 @@ mod tests {
                 (CODE_LOAD, 300, load(0x1000, 0x20, 1, "render")),
                 (CODE_MOVE, 310, moved(0x3000, 0x40, 9)),
                 (CODE_CLOSE, 400, Vec::new()),
-                (CODE_LOAD, 500, load(0x1000, 0x20, 2, "behind the end")),
+                (CODE_LOAD, 500, load(0x1000, 0x20, 2, "after the end")),
             ],
         )
     }

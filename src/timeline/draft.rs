@@ -1,6 +1,6 @@
 //! A timeline while it is put together: all tables and rows open.
 //!
-//! The kernel machine fills a draft event by event; tests write theirs by hand. Sealing moves the rows behind the
+//! The kernel machine fills a draft event by event; tests write theirs by hand. Sealing moves the rows after the
 //! [`RowReader`](super::reader::RowReader)s, by which all analyses ask for them.
 
 use super::recorded::RecordedTimeline;

@@ -194,7 +194,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         self.line.rows_before(self.from, until, self.pin.clone(), self.leaves)
     }
 
-    /// Put the cursor to a place; what was decoded for a walk is behind another.
+    /// Put the cursor to a place; what was decoded for a walk belongs to another.
     #[inline(always)]
     fn put(&mut self, at: Place, row: Option<R>) {
         (self.from, self.row) = (at, row);

@@ -92,7 +92,7 @@ impl Compiler {
         start..self.out.here()
     }
 
-    /// Steps of the event header, and the phase behind it, at which the body begins.
+    /// Steps of the event header, and the phase after it, at which the body begins.
     pub(super) fn event_header(&mut self, stream: &StreamClass, stamps: TimeStamps) -> (Program, Phase) {
         self.out.phase = Phase::UNKNOWN;
         self.clock = stream.clock.filter(|_| stamps == TimeStamps::Followed);
@@ -323,7 +323,7 @@ impl Compiler {
         }
     }
 
-    /// A loop over elements; `phase` holds at the beginning of each and behind the last.
+    /// A loop over elements; `phase` holds at the beginning of each and after the last.
     fn elements(&mut self, count: &Count, element: &Field, phase: Phase, node: Option<NodeIx>) {
         let repeat = self.out.emit(Step::Loop { node, times: times(count), end: UNKNOWN_TARGET });
         self.out.phase = phase;

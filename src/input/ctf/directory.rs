@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn read_all_locates_errors_behind_reused_blocks() {
+    fn read_all_locates_errors_after_reused_blocks() {
         let broken = format!("{EVENTS}event {{ name = \"d\"; id = 3; stream_id = 0; fields := struct {{ u32 }}; }};");
         assert_eq!(together_as_alone(&[text("one", 3, TYPES, EVENTS), text("two", 3, TYPES, &broken)]), 0);
     }

@@ -9,7 +9,7 @@ use super::steps::{Case, Program, Step, StepIx};
 /// Replaced by [`Emitter::patch`] when the target is known.
 pub(super) const UNKNOWN_TARGET: StepIx = StepIx::new(0);
 
-/// The steps of a program, and the position behind them.
+/// The steps of a program, and the position after them.
 #[derive(Default)]
 pub(super) struct Emitter {
     program: Program,
@@ -41,7 +41,7 @@ impl Emitter {
         std::mem::take(&mut self.program)
     }
 
-    /// Adds a step behind the pending addition; returns its index.
+    /// Adds a step after the pending addition; returns its index.
     pub(super) fn emit(&mut self, step: Step) -> StepIx {
         self.flush();
         let index = StepIx::new(self.here());

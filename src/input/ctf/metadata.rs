@@ -27,7 +27,7 @@ pub(super) struct Text {
     trailing: Option<TrailingBytes>,
 }
 
-/// Bytes behind the last packet of a metadata file.
+/// Bytes after the last packet of a metadata file.
 #[derive(Clone, Copy, Debug)]
 struct TrailingBytes {
     /// The byte of the file at which they begin.
@@ -139,7 +139,7 @@ pub(super) fn read<'t>(
         warning.what = format!("{}: {}", lines.place(warning.at), warning.what);
     }
     let trailing = |TrailingBytes { at, bytes }| format!("byte {at}: {bytes} bytes that are no packet");
-    schema.behind = whole.trailing.map(trailing);
+    schema.after = whole.trailing.map(trailing);
     Ok((schema, found))
 }
 
@@ -179,7 +179,7 @@ fn unpack(bytes: &[u8]) -> Result<Unpacked, MetadataFileError> {
     let mut uuid = None;
     while !rest.is_empty() {
         let at = bytes.len() - rest.len();
-        // A few bytes behind a packet that are no header: an editor's line feed, or a copy made while the tracer wrote.
+        // A few bytes after a packet that are no header: an editor's line feed, or a copy made while the tracer wrote.
         if at > 0
             && rest.len() < HEADER_BYTES
             && rest.first_chunk().is_none_or(|first| packet_byte_order(*first).is_none())
@@ -192,10 +192,10 @@ fn unpack(bytes: &[u8]) -> Result<Unpacked, MetadataFileError> {
         if *uuid.get_or_insert(header.uuid) != header.uuid {
             return Err(MetadataPacketError::Uuid.at(at));
         }
-        let (packet, behind) =
+        let (packet, after) =
             rest.split_at_checked(size).ok_or_else(|| MetadataPacketError::CutOff { size, left: rest.len() }.at(at))?;
         text.extend_from_slice(packet.get(HEADER_BYTES..content).unwrap_or(&[]));
-        rest = behind;
+        rest = after;
     }
     Ok(Unpacked { text, plain: false, trailing })
 }

@@ -222,7 +222,7 @@ impl CtfTrace {
         for warning in &schema.warnings {
             notices.add(Notice::SchemaLenient, 1, || format!("{}: {}", path.join("metadata").display(), warning.what));
         }
-        report_data_behind(directory, &mut notices);
+        report_data_after(directory, &mut notices);
         CtfTrace {
             schema: schema.clone(),
             chunks: vec![chunk],
@@ -239,7 +239,7 @@ impl CtfTrace {
     fn join(&mut self, directory: &Directory) {
         let schema = &directory.schema;
         let mut chunk = Chunk::new(&directory.path, schema, Vec::new());
-        report_data_behind(directory, &mut self.notices);
+        report_data_after(directory, &mut self.notices);
         let joined = Arc::make_mut(&mut self.schema);
         joined.slots = joined.slots.max(schema.slots);
         let mut of_id: HashMap<u64, Vec<usize>> = HashMap::default();
@@ -303,9 +303,9 @@ fn is_same(ours: &StreamClass, theirs: &StreamClass) -> bool {
     theirs.events.iter().all(|e| known.get(&e.id).is_none_or(|o| Arc::ptr_eq(o, e) || *o == e))
 }
 
-/// Bytes behind the last packet of a metadata file.
-fn report_data_behind(directory: &Directory, notices: &mut Notices) {
-    if let Some(what) = &directory.schema.behind {
+/// Bytes after the last packet of a metadata file.
+fn report_data_after(directory: &Directory, notices: &mut Notices) {
+    if let Some(what) = &directory.schema.after {
         notices.add(Notice::MetadataBehind, 1, || format!("{}: {what}", directory.path.join("metadata").display()));
     }
 }

@@ -167,7 +167,7 @@ impl PacketHeaderReader {
         Some(from + memchr::memmem::find(rest, magic)? as u64)
     }
 
-    /// The packet at `offset` of a file, with the decoder behind its context.
+    /// The packet at `offset` of a file, with the decoder after its context.
     pub(super) fn place<'a>(
         &self,
         decoder: &mut Decoder<'a>,

@@ -43,7 +43,7 @@ pub(super) struct Header {
     /// Reads any header.
     #[get_size(ignore)]
     pub(super) program: Program,
-    /// The known properties of the position behind the header.
+    /// The known properties of the position after the header.
     #[get_size(ignore)]
     phase: Phase,
     /// The first record class of the stream class.
@@ -170,7 +170,7 @@ fn headers(
     trace.schema.streams.iter().zip(&trace.tables.ids).map(header).collect()
 }
 
-/// The structures of an event behind its header.
+/// The structures of an event after its header.
 fn roots(stream: &StreamClass, place: usize) -> [Option<&Field>; 3] {
     let event = stream.events.get(place);
     [

@@ -11,7 +11,7 @@ use crate::base::cursor::{self, ByteOrder};
 /// The largest size in bits; no format in use has more than 256.
 pub(super) const MOST_BITS: u16 = 16_384;
 
-/// The leading bits of the fraction that are used; of the bits behind them only matters whether one is set.
+/// The leading bits of the fraction that are used; of the bits after them only matters whether one is set.
 const HEAD: u32 = 62;
 
 /// A floating point number in a packet.

@@ -401,6 +401,6 @@ pub(super) struct Schema {
     /// Tolerated irregularities.
     #[get_size(ignore)]
     pub(super) warnings: Vec<MetadataWarning>,
-    /// A description of the bytes behind the last packet of metadata.
-    pub(super) behind: Option<String>,
+    /// A description of the bytes after the last packet of metadata.
+    pub(super) after: Option<String>,
 }

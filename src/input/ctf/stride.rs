@@ -17,7 +17,7 @@ use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::ClassId;
 use smallvec::SmallVec;
 
-/// An unsigned number at a fixed place behind the beginning of a header.
+/// An unsigned number at a fixed place after the beginning of a header.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Stamp {
     lead: u64,
@@ -42,7 +42,7 @@ pub(super) struct IdLocator {
     id: Option<Stamp>,
     /// The clock to follow.
     clock: Option<usize>,
-    /// The byte order of all its numbers, where the fields behind the header depend on it.
+    /// The byte order of all its numbers, where the fields after the header depend on it.
     pub(super) order: Option<ByteOrder>,
 }
 
@@ -127,7 +127,7 @@ pub(super) struct LocatedHeader {
 
 impl IdLocator {
     /// The locator for the headers of a stream class, if they begin with a small id. With mixed byte orders the fields
-    /// behind the header depend on the byte order of its last number.
+    /// after the header depend on the byte order of its last number.
     pub(super) fn new(stream: &StreamClass, stamps: TimeStamps, orders: ByteOrders) -> Option<IdLocator> {
         let header = stream.event_header.as_ref()?;
         let clock = stream.clock.filter(|_| stamps == TimeStamps::Followed);
@@ -250,7 +250,7 @@ impl Walk {
 }
 
 impl EventSkip {
-    /// How a body behind a header of `header` bits is skipped.
+    /// How a body after a header of `header` bits is skipped.
     pub(super) fn over(body: &Body, header: u64) -> EventSkip {
         match body {
             Body::Fixed(bits) => header.checked_add(*bits).map_or(EventSkip::No, EventSkip::Fixed),

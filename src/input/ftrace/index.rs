@@ -27,7 +27,7 @@ pub struct CpuIndex {
     pub overlong: OverlongPages,
 }
 
-/// Pages that hold more than their headers describe: the kernel fills what is behind their data with zeros.
+/// Pages that hold more than their headers describe: the kernel fills what is after their data with zeros.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OverlongPages {
     /// Their number.
@@ -128,7 +128,7 @@ impl PageIndexer<'_> {
                 let page = bytes.get(at..to.min(at + pages.page))?;
                 let Some(header) = self.rules.page(page) else { continue };
                 begin.get_or_insert(self.rules.ns(header.time));
-                if self.rules.behind(page, header).iter().any(|byte| *byte != 0) {
+                if self.rules.after_data(page, header).iter().any(|byte| *byte != 0) {
                     found.overlong.add(OverlongPages { pages: 1, first: at });
                 }
                 found.losses.extend(self.loss(pages, at, header));
@@ -168,7 +168,7 @@ impl PageIndexer<'_> {
 }
 
 impl CpuIndex {
-    /// Append what was found in the part behind.
+    /// Append what was found in the part after it.
     fn append(&mut self, found: PartIndex) {
         for FoundPacket { begin, bytes } in found.packets {
             let before = self.packets.last_mut();
@@ -184,12 +184,12 @@ impl CpuIndex {
 }
 
 impl OverlongPages {
-    /// Add those behind these.
-    fn add(&mut self, behind: OverlongPages) {
+    /// Add those after these.
+    fn add(&mut self, after: OverlongPages) {
         if self.pages == 0 {
-            self.first = behind.first;
+            self.first = after.first;
         }
-        self.pages += behind.pages;
+        self.pages += after.pages;
     }
 }
 

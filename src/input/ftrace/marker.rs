@@ -93,7 +93,7 @@ impl MarkerSearch {
 }
 
 impl MarkerClasses {
-    /// The classes behind the `count` classes of the formats, given the class of `print`.
+    /// The classes after the `count` classes of the formats, given the class of `print`.
     pub fn new(print: ClassId, search: &MarkerSearch, count: usize) -> MarkerClasses {
         MarkerClasses { print, at: search.at, first: ClassId::at(count) }
     }

@@ -54,7 +54,7 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<FtraceTrace, OpenError> {
     for (pages, index) in cpus.iter().zip(&indices) {
         let OverlongPages { pages: overlong, first } = index.overlong;
         notices.add(Notice::PartsUnclaimed, overlong, || {
-            format!("{name}: what is behind the data of the page at byte {}", pages.at + first)
+            format!("{name}: what is after the data of the page at byte {}", pages.at + first)
         });
     }
     let used = sections.buffers.iter().flat_map(|buffer| used_cpus(buffer).map(move |cpu| (buffer, cpu)));
@@ -108,9 +108,9 @@ fn unpack_into(
         let failed = u64::from(!complete);
         notices.add(Notice::DamagedStream, failed, || format!("cpu {}: a chunk cannot be unpacked", cpu.cpu));
         // The size does not count the number of chunks before them.
-        let behind = (cpu.bytes + CHUNK_COUNT).saturating_sub(read);
-        notices.add(Notice::PartsUnclaimed, u64::from(complete && behind > 0), || {
-            format!("cpu {}: {behind} bytes behind its chunks", cpu.cpu)
+        let after = (cpu.bytes + CHUNK_COUNT).saturating_sub(read);
+        notices.add(Notice::PartsUnclaimed, u64::from(complete && after > 0), || {
+            format!("cpu {}: {after} bytes after its chunks", cpu.cpu)
         });
         (cpu.at, cpu.bytes) = (at, bytes);
         at += bytes;

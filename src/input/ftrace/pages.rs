@@ -25,7 +25,7 @@ const MISSED: u64 = 1 << 31;
 const COUNTED: u64 = 1 << 30;
 /// The bits that an absolute time does not have.
 const ABOVE_ABSOLUTE: u64 = !((1 << 59) - 1);
-/// The number of records behind an event among which its stack is searched for.
+/// The number of records after an event among which its stack is searched for.
 const NEAR: usize = 16;
 
 /// The properties that all walks through a file share.
@@ -99,8 +99,8 @@ impl PageRules {
         Some(PageHeader { time, end, loss })
     }
 
-    /// What is behind the data of a page and the number of events that were lost before it.
-    pub fn behind<'a>(&self, page: &'a [u8], header: PageHeader) -> &'a [u8] {
+    /// What is after the data of a page and the number of events that were lost before it.
+    pub fn after_data<'a>(&self, page: &'a [u8], header: PageHeader) -> &'a [u8] {
         let count = header.loss.and_then(|loss| loss.events).map_or(0, |_| self.long);
         page.get(header.end + count..).unwrap_or(&[])
     }
@@ -311,7 +311,7 @@ impl<'a> Walk<'a> for PageWalk<'a> {
 impl PageRules {
     /// The addresses of a recorded stack. A kernel stack has a count at byte 8 and that many addresses from byte 16 on
     /// (12 where a `long` has 4 bytes), even if the format describes it otherwise; a user stack has eight addresses
-    /// from the same place on, with zeros behind the last.
+    /// from the same place on, with zeros after the last.
     fn addresses<'a>(&self, data: &'a [u8], side: StackSide) -> Option<IntegerArray<'a>> {
         let long = self.long;
         let words = |bytes| IntegerArray { bytes, width: long as u8, byte_order: self.byte_order };

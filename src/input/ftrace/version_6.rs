@@ -12,7 +12,7 @@ const OPTIONS: &[u8] = b"options  \0";
 const TABLE: &[u8] = b"flyrecord\0";
 
 impl Sections {
-    /// Read the parts behind the head. `None` where one passes the end.
+    /// Read the parts after the head. `None` where one passes the end.
     pub(super) fn version_6(&mut self, file: &[u8], bytes: &mut Bytes<'_>) -> Option<()> {
         let head = self.head;
         let parts = head::metadata(bytes, &head, &mut self.formats)?;
@@ -54,10 +54,10 @@ impl Sections {
             self.coverage.claim(at..at.saturating_add(bytes));
             buffer.cpus.push(CpuData { cpu, at, bytes });
         }
-        // Recorders write the text of `trace_clock` behind it; an option repeats what is chosen there.
-        let mut behind = *bytes;
-        if behind.counted_u64(byte_order).is_some_and(|clock| clock.len() < self.head.page && clock.is_ascii()) {
-            *bytes = behind;
+        // Recorders write the text of `trace_clock` after it; an option repeats what is chosen there.
+        let mut after = *bytes;
+        if after.counted_u64(byte_order).is_some_and(|clock| clock.len() < self.head.page && clock.is_ascii()) {
+            *bytes = after;
         }
         Some(buffer)
     }

@@ -1,7 +1,7 @@
 //! What became of the records of an archive.
 //!
 //! In: the event files of all locations. Out: an [`Account`]: records by their types and lengths alone, and what the
-//! reader gives of them. Time stamps and lists of attributes describe the records behind them. Where a chunk cannot be
+//! reader gives of them. Time stamps and lists of attributes describe the records after them. Where a chunk cannot be
 //! read on, what is left of it counts as one record. Cost: each file is read twice, by all workers.
 
 use super::bytes::{Chunks, Next};

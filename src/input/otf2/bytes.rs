@@ -22,7 +22,7 @@ pub(super) struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// The bytes behind the two with which every file and chunk begins; `None` where it begins otherwise.
+    /// The bytes after the two with which every file and chunk begins; `None` where it begins otherwise.
     pub(super) fn after_mark(data: &'a [u8]) -> Option<Self> {
         match data {
             [CHUNK_HEADER, LITTLE_ENDIAN, rest @ ..] => Some(Bytes { rest, byte_order: ByteOrder::Little }),

@@ -264,7 +264,7 @@ impl<'a> EventReader<'a> {
         })
     }
 
-    /// Each value behind its type; the bits of a double are packed like a number.
+    /// Each value after its type; the bits of a double are packed like a number.
     fn metric(&mut self, p: &mut Bytes<'_>) -> Option<()> {
         self.values.clear();
         for _ in 0..p.u8()? {

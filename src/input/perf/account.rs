@@ -3,7 +3,7 @@
 //! In: the files of records. Out: how many there are, and how many of them are of a kind that becomes an event. Runs,
 //! streams and merged packets are compared with it: what one of them loses is missing there.
 
-use super::header::{RecordHeader, bytes_behind, record};
+use super::header::{RecordHeader, bytes_after, record};
 use super::merged::records_in_order;
 use super::record_types::{RecordOrigin, SAMPLE, SideClass, USER};
 use super::runs::RecordFiles;
@@ -46,7 +46,7 @@ fn walked(rules: &WalkRules, bytes: &[u8], is_packed_still: bool) -> Account {
         account.read += 1;
         let found = record(rest, rules.byte_order).and_then(|RecordHeader { kind, misc, size }| {
             let body = rest.get(8..size)?;
-            Some((kind, misc, body, size.checked_add(bytes_behind(kind, body, rules.byte_order)?)?))
+            Some((kind, misc, body, size.checked_add(bytes_after(kind, body, rules.byte_order)?)?))
         });
         let Some((kind, misc, body, size)) = found else {
             account.skip(Notice::DamagedStream, 1);

@@ -80,7 +80,7 @@ pub const COMM: u32 = 9;
 pub const WRITE_BACKWARD: u32 = 27;
 /// Flag of attrs whose records of thread names mark those that an exec set.
 pub const COMM_EXEC: u32 = 24;
-/// Flag of attrs whose call stacks in user space come in records of their own, behind the samples.
+/// Flag of attrs whose call stacks in user space come in records of their own, after the samples.
 pub const DEFER_CALLCHAIN: u32 = 38;
 
 /// Bits of `branch_sample_type` that make its part longer: an index before the branches, a word of counters for each.
@@ -112,7 +112,7 @@ pub struct Attr {
 }
 
 impl Attr {
-    /// Parse an attr of this size; fields behind its end are 0.
+    /// Parse an attr of this size; fields after its end are 0.
     pub fn parse(bytes: &[u8], byte_order: ByteOrder) -> Option<Attr> {
         let word = |at: u64, size: u32| bits(bytes, at * 8, size * 8, byte_order).unwrap_or(0);
         if bytes.len() < 64 {

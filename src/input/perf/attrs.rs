@@ -39,8 +39,8 @@ impl Attrs {
         } else if all(ID) {
             // The kernel requires that the parts before the id are the same in all attrs.
             let before = FIXED.iter().take_while(|p| **p != ID).filter(|p| first & **p != 0).count();
-            let behind = TRAILER.iter().skip_while(|p| **p != ID).filter(|p| first & **p != 0).count();
-            Some(IdPlace { in_sample: before * 8, from_end: behind * 8 })
+            let after = TRAILER.iter().skip_while(|p| **p != ID).filter(|p| first & **p != 0).count();
+            Some(IdPlace { in_sample: before * 8, from_end: after * 8 })
         } else {
             None
         };

@@ -4,7 +4,7 @@
 //! They are copied in ascending order of time into a temporary file, which is then read as the data. Cost: reading each
 //! record's header and CPU, and eight bytes of memory for each record of the longest run of one CPU.
 
-use super::header::{RecordHeader, bytes_behind, record};
+use super::header::{RecordHeader, bytes_after, record};
 use super::record_types::{SAMPLE, USER};
 use super::sample::TimeAndCpu;
 use super::walk_rules::WalkRules;
@@ -26,7 +26,7 @@ fn write_all_reversed(rules: &WalkRules, data: &[u8], out: &mut dyn Write) -> io
         let rest = data.get(at..).unwrap_or(&[]);
         let whole = record(rest, rules.byte_order).and_then(|RecordHeader { kind, size, .. }| {
             let body = rest.get(8..size)?;
-            Some((cpu(rules, kind, body), size.checked_add(bytes_behind(kind, body, rules.byte_order)?)?))
+            Some((cpu(rules, kind, body), size.checked_add(bytes_after(kind, body, rules.byte_order)?)?))
         });
         let (cpu, size) = whole.unwrap_or((None, rest.len()));
         if cpu.is_none() || cpu != of {

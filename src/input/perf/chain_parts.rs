@@ -1,32 +1,32 @@
-//! The parts of a call chain: the kernel's addresses, and those of user space, each behind a marker.
+//! The parts of a call chain: the kernel's addresses, and those of user space, each after a marker.
 //!
-//! In: the words of a chain. Out: those behind a marker, up to the next one (`perf_event.h`, PERF_CONTEXT_*).
+//! In: the words of a chain. Out: those after a marker, up to the next one (`perf_event.h`, PERF_CONTEXT_*).
 
 use crate::base::cursor::ByteOrder;
 use crate::input::record::IntegerArray;
 use crate::input::tracepoint::StackSide;
 
-/// Markers among the addresses of a call chain: those behind it are the kernel's, or user space's.
+/// Markers among the addresses of a call chain: those after it are the kernel's, or user space's.
 const KERNEL: u64 = -128i64 as u64;
 /// See [`KERNEL`].
 pub const USER_SPACE: u64 = -512i64 as u64;
 const FIRST_MARKER: u64 = -4095i64 as u64;
 
-/// The addresses behind the marker of the kernel, or of user space, up to the next marker.
+/// The addresses after the marker of the kernel, or of user space, up to the next marker.
 pub fn part(chain: &[u8], side: StackSide, byte_order: ByteOrder) -> Option<IntegerArray<'_>> {
     let marker = match side {
         StackSide::Kernel => KERNEL,
         StackSide::User => USER_SPACE,
     };
-    behind(chain, marker, byte_order)
+    after_marker(chain, marker, byte_order)
 }
 
 fn is_marker(address: u64) -> bool {
     address >= FIRST_MARKER
 }
 
-/// The words behind a marker up to the next one.
-pub fn behind(chain: &[u8], marker: u64, byte_order: ByteOrder) -> Option<IntegerArray<'_>> {
+/// The words after a marker up to the next one.
+pub fn after_marker(chain: &[u8], marker: u64, byte_order: ByteOrder) -> Option<IntegerArray<'_>> {
     let (words, _) = chain.as_chunks::<8>();
     let address = |word: &[u8; 8]| match byte_order {
         ByteOrder::Little => u64::from_le_bytes(*word),

@@ -7,8 +7,8 @@
 //! Cost: a binary search in the samples of a packet for each look-up.
 
 use super::attrs::Attrs;
-use super::chain_parts::{USER_SPACE, behind};
-use super::header::{RecordHeader, bytes_behind, record};
+use super::chain_parts::{USER_SPACE, after_marker};
+use super::header::{RecordHeader, bytes_after, record};
 use super::walk_rules::WalkRules;
 use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::IntegerArray;
@@ -122,7 +122,7 @@ impl Deferred {
             // The index has reported the damage.
             let Some(RecordHeader { kind, size, .. }) = record(rest, rules.byte_order) else { return };
             let Some(body) = rest.get(8..size) else { return };
-            let Some(more) = bytes_behind(kind, body, rules.byte_order) else { return };
+            let Some(more) = bytes_after(kind, body, rules.byte_order) else { return };
             if kind == CALLCHAIN_DEFERRED {
                 self.0.extend(deferred(&rules.attrs, body, rules.byte_order));
             }
@@ -137,7 +137,7 @@ impl Deferred {
 
     /// The stack of a sample of this thread with this chain.
     pub fn of(&self, thread: i32, chain: &[u8], byte_order: ByteOrder) -> Option<&Vec<u64>> {
-        let cookie = behind(chain, DEFERRED, byte_order)?.iter().next()?;
+        let cookie = after_marker(chain, DEFERRED, byte_order)?.iter().next()?;
         self.0.get(&StackCookie { thread, cookie })
     }
 }
@@ -146,7 +146,7 @@ fn deferred(attrs: &Attrs, body: &[u8], byte_order: ByteOrder) -> Option<(StackC
     let thread = attrs.of_record(body)?.thread_of_record(body)?;
     let (cookie, n) = (bits(body, 0, 64, byte_order)?, usize::try_from(bits(body, 64, 64, byte_order)?).ok()?);
     let bytes = body.get(16..)?.get(..n.checked_mul(8)?)?;
-    let addresses = behind(bytes, USER_SPACE, byte_order).map_or_else(Vec::new, |words| words.iter().collect());
+    let addresses = after_marker(bytes, USER_SPACE, byte_order).map_or_else(Vec::new, |words| words.iter().collect());
     Some((StackCookie { thread, cookie }, addresses))
 }
 

@@ -1,6 +1,6 @@
 //! The header of a perf.data: the recorded events, how they were recorded, and the machine.
 //!
-//! In a file a header of 104 bytes points at the attrs and at the data; behind the data follows a table of sections,
+//! In a file a header of 104 bytes points at the attrs and at the data; after the data follows a table of sections,
 //! one for each feature bit. In pipe mode (a header of 16 bytes) the same comes as records between the others. Both are
 //! read into one [`Header`]. perf's `Documentation/perf.data-file-format.txt`. Sizes are checked against the file.
 
@@ -94,8 +94,8 @@ pub fn record(bytes: &[u8], byte_order: ByteOrder) -> Option<RecordHeader> {
     Some(RecordHeader { kind, misc, size: usize::from(size) })
 }
 
-/// The number of bytes behind a record that belong to it but are not counted in its size.
-pub fn bytes_behind(kind: u32, body: &[u8], byte_order: ByteOrder) -> Option<usize> {
+/// The number of bytes after a record that belong to it but are not counted in its size.
+pub fn bytes_after(kind: u32, body: &[u8], byte_order: ByteOrder) -> Option<usize> {
     match kind {
         TRACING_DATA => usize::try_from(bits(body, 0, 32, byte_order)?).ok()?.checked_next_multiple_of(8),
         AUXTRACE => usize::try_from(bits(body, 0, 64, byte_order)?).ok(),
@@ -183,7 +183,7 @@ impl Header {
         Some(())
     }
 
-    /// Reads the table of sections behind the data.
+    /// Reads the table of sections after the data.
     fn read_features(&mut self, file: &[u8], table: usize) {
         let begin = table;
         let mut table = Bytes::new(file.get(begin..).unwrap_or(&[]));
@@ -284,15 +284,15 @@ impl Header {
             file.get(at..).and_then(|rest| record(rest, self.byte_order))
         {
             let Some(body) = size.checked_sub(8).and_then(|n| file.get(at + 8..at + 8 + n)) else { return };
-            let Some(more) = bytes_behind(kind, body, self.byte_order) else { return };
-            let behind = file.get(at + size..).unwrap_or(&[]);
+            let Some(more) = bytes_after(kind, body, self.byte_order) else { return };
+            let after = file.get(at + size..).unwrap_or(&[]);
             match kind {
                 ATTR => {
                     let read = self.attr_record(body);
                     self.unread_unless(read, || format!("the event at byte {at}"));
                 }
                 TRACING_DATA => {
-                    let read = self.tracing(behind.get(..more).unwrap_or(behind));
+                    let read = self.tracing(after.get(..more).unwrap_or(after));
                     self.unread_unless(read, || format!("the formats at byte {at}"));
                 }
                 BUILD_ID => {

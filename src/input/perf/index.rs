@@ -8,7 +8,7 @@
 //! time 0: their runs come first, at the beginning of the recording. Names and processes of threads are kept. Cost:
 //! reading the header, the time and the CPU of each record.
 
-use super::header::{RecordHeader, bytes_behind, record};
+use super::header::{RecordHeader, bytes_after, record};
 use super::record_types::{COMM, FORK, LOST, RecordOrigin, SAMPLE, SideClass, USER};
 use super::runs::{DataBytes, RecordRun};
 use super::sample::TimeAndCpu;
@@ -166,7 +166,7 @@ impl Index {
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty() && at < part.end) {
             let found = record(rest, rules.byte_order).and_then(|RecordHeader { kind, misc, size }| {
                 let body = rest.get(8..size)?;
-                Some((kind, misc, body, size.checked_add(bytes_behind(kind, body, rules.byte_order)?)?))
+                Some((kind, misc, body, size.checked_add(bytes_after(kind, body, rules.byte_order)?)?))
             });
             let Some((kind, misc, body, size)) = found else {
                 self.notices
@@ -235,7 +235,7 @@ impl Index {
         cpu.last = last;
     }
 
-    /// Add what was found in the part behind this one.
+    /// Add what was found in the part after this one.
     pub fn append(&mut self, later: Index) {
         let Index { cpus, mut before, mut threads_seen, packed, side, notices } = later;
         for (number, cpu) in cpus {

@@ -4,7 +4,7 @@
 //! files. Cost: a sort of ascending sequences, and 48 bytes of memory for each record of the runs while they are read:
 //! a packet has at most 256 KiB of records.
 
-use super::header::{RecordHeader, bytes_behind, record};
+use super::header::{RecordHeader, bytes_after, record};
 use super::record_types::{RecordOrigin, SAMPLE, SideClass, USER};
 use super::runs::{RecordFiles, RecordRun};
 use super::walk_rules::WalkRules;
@@ -46,7 +46,7 @@ pub fn times<'a>(rules: &'a WalkRules, bytes: &'a [u8], run: RecordRun) -> impl 
             let RecordHeader { kind, misc, size } = record(rest, byte_order)?;
             let body = rest.get(8..size)?;
             let key = RecordKey { time: clock, file: run.file, at: run.at.saturating_add(at) };
-            at = at.saturating_add(size).saturating_add(bytes_behind(kind, body, byte_order)?);
+            at = at.saturating_add(size).saturating_add(bytes_after(kind, body, byte_order)?);
             if let Some(time) = time_in_stream(rules, kind, misc, body) {
                 clock = time.unwrap_or(clock);
                 let key = RecordKey { time: clock, ..key };

@@ -1,13 +1,13 @@
 //! Indexes a file of records in parts, which several workers walk at once.
 //!
 //! In: the records of a file. Out: the [`Index`] of all of them. Where a record begins is known only from the records
-//! before it, so each part begins at a guess: the first place behind its nominal begin from which on [`ALIKE`] headers
+//! before it, so each part begins at a guess: the first place after its nominal begin from which on [`ALIKE`] headers
 //! follow one another. A guess is right if the walk of the part before it ends there; otherwise the part is walked once
 //! more from where that walk ended. Parts depend on the file alone, so any number of workers gives the same index, and
 //! damage in one part ends the walk as it would without parts. Cost: that of one walk; a wrong guess costs its part
 //! twice.
 
-use super::header::{RecordHeader, bytes_behind, record};
+use super::header::{RecordHeader, bytes_after, record};
 use super::index::{Index, WalkStop};
 use super::record_types::{SAMPLE, USER};
 use super::runs::DataBytes;
@@ -87,7 +87,7 @@ fn is_likely(rules: &WalkRules, bytes: &[u8], mut at: usize) -> bool {
         let Some(body) = rest.get(8..size) else { return false };
         let is_known = KNOWN.iter().any(|kinds| kinds.contains(&kind));
         let has_attr = || kind != SAMPLE || rules.attrs.of_sample(body).is_some();
-        let Some(more) = bytes_behind(kind, body, rules.byte_order).filter(|_| is_known && has_attr()) else {
+        let Some(more) = bytes_after(kind, body, rules.byte_order).filter(|_| is_known && has_attr()) else {
             return false;
         };
         at = at.saturating_add(size).saturating_add(more);
@@ -108,7 +108,7 @@ mod tests {
 
     fn rules() -> WalkRules {
         let mut attr = vec![0u8; 128];
-        // A tracepoint with IDENTIFIER, TIME and CPU, and the same behind all other records.
+        // A tracepoint with IDENTIFIER, TIME and CPU, and the same after all other records.
         attr[0] = 2;
         attr[8] = 1;
         attr[24..32].copy_from_slice(&(0x10000u64 | 4 | 0x80).to_le_bytes());

@@ -26,7 +26,7 @@ const BUILD_ID: u16 = 0x4000;
 const OUT: u16 = 0x2000;
 const PREEMPTED: u16 = 0x4000;
 
-/// Classes of records that are no samples, behind those of the attrs.
+/// Classes of records that are no samples, after those of the attrs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideClass {
     /// A thread gets a name.

@@ -103,8 +103,8 @@ impl SampleLayout {
         let kind = attr.sample_type;
         let place = |part: u64| place(kind, part);
         let from_end = |part: u64| {
-            let behind = TRAILER.iter().skip_while(|p| **p != part).filter(|p| kind & **p != 0).count();
-            (kind & part != 0).then_some(behind * 8)
+            let after = TRAILER.iter().skip_while(|p| **p != part).filter(|p| kind & **p != 0).count();
+            (kind & part != 0).then_some(after * 8)
         };
         SampleLayout {
             address: place(IP),

@@ -147,7 +147,7 @@ impl SideRecords {
         self.lost = self.lost.saturating_add(events);
     }
 
-    /// Add the records of the part of the file behind this one.
+    /// Add the records of the part of the file after this one.
     pub fn append(&mut self, later: SideRecords) {
         let SideRecords { unused, lost, lost_samples, throttled, pid_namespaces, mut code } = later;
         for (kind, n) in unused {

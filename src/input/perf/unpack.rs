@@ -4,7 +4,7 @@
 //! as another data file. The stream has no last block, so an empty one is appended. A stream that unpacks to far more
 //! than its size is refused.
 
-use super::header::{RecordHeader, bytes_behind, record};
+use super::header::{RecordHeader, bytes_after, record};
 use crate::base::cursor::{ByteOrder, bits};
 use crate::base::mapped::Mapped;
 use crate::base::temporary;
@@ -33,7 +33,7 @@ fn pieces(byte_order: ByteOrder, bytes: &[u8], data: Range<usize>) -> impl Itera
             let rest = data.get(at..)?;
             let RecordHeader { kind, size, .. } = record(rest, byte_order)?;
             let body = rest.get(8..size)?;
-            at = at.checked_add(size)?.checked_add(bytes_behind(kind, body, byte_order)?)?;
+            at = at.checked_add(size)?.checked_add(bytes_after(kind, body, byte_order)?)?;
             match kind {
                 COMPRESSED => return Some(Some(body)),
                 COMPRESSED2 => {

@@ -6,7 +6,7 @@
 
 use super::chain_parts::part;
 use super::chains::PacketStacks;
-use super::header::{RecordHeader, bytes_behind, record};
+use super::header::{RecordHeader, bytes_after, record};
 use super::merged::RecordInTime;
 use super::record_types::{RecordOrigin, SAMPLE, SideClass, USER};
 use super::sample::{ThreadIds, Variable};
@@ -119,7 +119,7 @@ impl<'a> Walk<'a> for RunWalk<'a> {
             let Some(body) = rest.get(8..size) else {
                 return WalkStep::Damage("a record's size passes the end of the data");
             };
-            let Some(more) = bytes_behind(kind, body, self.rules.byte_order) else {
+            let Some(more) = bytes_after(kind, body, self.rules.byte_order) else {
                 return WalkStep::Damage("a record is too short");
             };
             match self.record(kind, misc, body) {

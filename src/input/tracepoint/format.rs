@@ -140,11 +140,11 @@ fn split(text: &str, separator: u8) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let all = rest?;
-        let (part, behind) = match memchr::memchr(separator, all.as_bytes()) {
+        let (part, after) = match memchr::memchr(separator, all.as_bytes()) {
             Some(at) => (all.get(..at)?, all.get(at + 1..)),
             None => (all, None),
         };
-        rest = behind;
+        rest = after;
         Some(part)
     })
 }
@@ -169,8 +169,8 @@ fn field(line: &str, long: u8) -> Option<Field> {
         Some((head, count)) => (head.trim_ascii_end(), Some(count)),
         None => (declared, None),
     };
-    let behind = head.bytes().rposition(|byte| matches!(byte, b' ' | b'\t' | b'*' | b']'))?;
-    let (kind, name) = (head.get(..behind)?, head.get(behind + 1..)?.trim_ascii());
+    let after = head.bytes().rposition(|byte| matches!(byte, b' ' | b'\t' | b'*' | b']'))?;
+    let (kind, name) = (head.get(..after)?, head.get(after + 1..)?.trim_ascii());
     if name.is_empty() {
         return None;
     }

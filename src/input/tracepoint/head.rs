@@ -1,6 +1,6 @@
 //! The description of the kernel's events: the head of a trace.dat, of which perf.data holds a copy.
 //!
-//! Magic, version, byte order, size of a `long` and of a page. The parts behind it follow one another in version 6 and
+//! Magic, version, byte order, size of a `long` and of a page. The parts after it follow one another in version 6 and
 //! in perf.data; in version 7 each is a section of its own, with the same content. Sizes are checked against the file;
 //! only the formats are copied, and parsed by all workers.
 
@@ -106,7 +106,7 @@ fn texts(bytes: &mut Bytes<'_>, n: u32, system: &Arc<str>, head: &Head, formats:
     Some(())
 }
 
-/// Reads all parts behind the head, in version 6. `None` where a part passes the end.
+/// Reads all parts after the head, in version 6. `None` where a part passes the end.
 pub fn metadata<'a>(bytes: &mut Bytes<'a>, head: &Head, formats: &mut Vec<FormatText>) -> Option<RecorderMetadata<'a>> {
     let page = page_header(bytes, head.byte_order)?;
     ftrace_formats(bytes, head, formats)?;

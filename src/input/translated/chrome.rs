@@ -40,7 +40,7 @@ const DAMAGE: [ErrorKind; 3] = [ErrorKind::UnexpectedEof, ErrorKind::InvalidInpu
 pub(super) fn is_one(begin: &[u8]) -> bool {
     let mut plain = Vec::new();
     let text = if begin.starts_with(GZIP) {
-        // The begin of a longer file ends with an error, behind what was read.
+        // The begin of a longer file ends with an error, after what was read.
         let _ = MultiGzDecoder::new(begin).take(BEGIN).read_to_end(&mut plain);
         &plain
     } else {
@@ -84,7 +84,7 @@ pub(super) fn read(
     match ended {
         ReadEnd::Whole => {}
         ReadEnd::InEvent => translation.unreadable_record(|| format!("event {number}")),
-        ReadEnd::Damaged => translation.unreadable_record(|| format!("the text behind event {number}")),
+        ReadEnd::Damaged => translation.unreadable_record(|| format!("the text after event {number}")),
         ReadEnd::Failed(e) => return Err(e),
     }
     let clock = RecorderClock { name: "unknown".to_owned(), ..RecorderClock::default() };

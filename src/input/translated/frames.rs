@@ -118,7 +118,7 @@ impl Frames {
 }
 
 impl Frame {
-    /// Its word at a depth of a stack: a caller's word is one more, as a return address is behind its call.
+    /// Its word at a depth of a stack: a caller's word is one more, as a return address is after its call.
     pub fn word(self, depth: usize) -> u64 {
         match self {
             Frame::User(name) => named(name) + u64::from(depth > 0),

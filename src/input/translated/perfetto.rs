@@ -138,7 +138,7 @@ impl PerfettoState {
             number += 1;
             let length = varint(from)?.filter(|length| tag[0] == PACKET && *length <= MOST_PACKET);
             let Some(length) = length else {
-                translation.unreadable_record(|| format!("packet {number}, and what is behind it"));
+                translation.unreadable_record(|| format!("packet {number}, and what is after it"));
                 return Ok(());
             };
             bytes.clear();
@@ -189,7 +189,7 @@ impl PerfettoState {
                     translation.unreadable_record(|| "compressed packets".to_owned());
                 }
                 if plain.limit() == 0 {
-                    translation.unreadable_record(|| "what is behind the bound of compressed packets".to_owned());
+                    translation.unreadable_record(|| "what is after the bound of compressed packets".to_owned());
                 }
             }
             Some(_) => translation.unreadable_record(|| "compressed packets in compressed packets".to_owned()),

@@ -10,7 +10,7 @@
 //! ```
 //! The file is mapped and cut into parts, each from the first line of an event to that of another; workers translate
 //! the parts (`script_part.rs`), which are joined in their order. Records are sorted by time on each CPU, so files that
-//! were put one behind the other are merged. Samples of any counter are ticks of a class with the counter's name,
+//! were put one after the other are merged. Samples of any counter are ticks of a class with the counter's name,
 //! weighted by their `period`; a sample without a period counts for one of `samples`. Cost: linear
 //! (`benches/decode.rs`); the records take a fifth of a text with call chains, a third of one without.
 

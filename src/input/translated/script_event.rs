@@ -80,7 +80,7 @@ fn is_space(text: &[u8], at: usize) -> bool {
     text.get(at) == Some(&b' ')
 }
 
-/// What is before and behind the last place of ` NAME=`: names of threads may hold anything.
+/// What is before and after the last place of ` NAME=`: names of threads may hold anything.
 fn split_named<'t>(text: &'t [u8], name: &[u8]) -> Option<(&'t [u8], &'t [u8])> {
     let begin = |equals: usize| text.get(..equals + 1).filter(|to| to.ends_with(name)).map(|to| to.len() - name.len());
     let begin = memchr::memrchr_iter(b'=', text).find_map(begin)?;
@@ -92,10 +92,10 @@ fn old_thread(text: &[u8]) -> Option<(SwitchedThread<'_>, &[u8])> {
     let priority = memchr::memmem::rfind(text, b" [")?;
     let thread = text.get(..priority)?;
     let colon = memchr::memrchr(b':', thread)?;
-    let behind = text.get(priority + 2..)?;
-    let end = memchr::memchr(b']', behind)?;
-    let (tid, priority) = (lines::id(thread.get(colon + 1..)?)?, lines::signed(behind.get(..end)?)?);
-    Some((SwitchedThread { name: thread.get(..colon)?, tid, priority }, behind.get(end + 1..)?.trim_ascii()))
+    let after = text.get(priority + 2..)?;
+    let end = memchr::memchr(b']', after)?;
+    let (tid, priority) = (lines::id(thread.get(colon + 1..)?)?, lines::signed(after.get(..end)?)?);
+    Some((SwitchedThread { name: thread.get(..colon)?, tid, priority }, after.get(end + 1..)?.trim_ascii()))
 }
 
 /// The number of `S`, `D|W`, `R+` ...
@@ -198,9 +198,9 @@ pub(super) fn request<'t>(event: &[u8], text: &'t [u8]) -> Option<DiskStep<'t>> 
     let comma = memchr::memchr(b',', device)?;
     let (major, minor) = (lines::number(device.get(..comma)?)?, lines::number(device.get(comma + 1..)?)?);
     let (kind, rest) = word(rest);
-    let behind = rest.get(memchr::memchr(b')', rest)? + 1..)?.trim_ascii_start();
-    let (sector, behind) = word(behind);
-    let (sectors, _) = word(behind.strip_prefix(b"+")?.trim_ascii_start());
+    let after = rest.get(memchr::memchr(b')', rest)? + 1..)?.trim_ascii_start();
+    let (sector, after) = word(after);
+    let (sectors, _) = word(after.strip_prefix(b"+")?.trim_ascii_start());
     let device = major.checked_shl(MINOR_BITS)? | minor;
     Some(DiskStep { step, device, sector: lines::number(sector)?, sectors: lines::number(sectors)?, kind })
 }

@@ -4,8 +4,8 @@
 //! COMM  TID | PID/TID  [CPU]  SECONDS:  PERIOD  EVENT:  REST
 //! ```
 //! perf prints the fields in this order, whichever `-F` chose, so the time in seconds, with six or nine decimals and a
-//! colon behind it, divides the line: before it are the name of the thread, which may hold spaces, its ids and the CPU;
-//! behind it the period, the event and what the event prints. All but the time may be missing. A single id is that of
+//! colon after it, divides the line: before it are the name of the thread, which may hold spaces, its ids and the CPU;
+//! after it the period, the event and what the event prints. All but the time may be missing. A single id is that of
 //! the thread.
 
 use super::lines::digits;
@@ -34,22 +34,22 @@ pub(super) struct ScriptLine<'t> {
 impl<'t> ScriptLine<'t> {
     /// `None` for a line without a time.
     pub fn read(line: &'t [u8]) -> Option<ScriptLine<'t>> {
-        let (before, time, behind) = memchr::memchr_iter(b':', line).find_map(|colon| {
-            let (before, behind) = line.split_at_checked(colon)?;
+        let (before, time, after) = memchr::memchr_iter(b':', line).find_map(|colon| {
+            let (before, after) = line.split_at_checked(colon)?;
             // The time ends the line where nothing else was asked for.
-            let behind = behind.get(1..).filter(|rest| rest.first().is_none_or(|byte| *byte == b' '))?;
+            let after = after.get(1..).filter(|rest| rest.first().is_none_or(|byte| *byte == b' '))?;
             let (before, time) = split_time(before)?;
-            Some((before, time, behind))
+            Some((before, time, after))
         })?;
         let (name, Place { tid, pid, cpu }) = place(before.trim_ascii());
-        let behind = behind.trim_ascii();
-        let (period, behind) = match behind.first().filter(|byte| byte.is_ascii_digit()).map(|_| word(behind)) {
+        let after = after.trim_ascii();
+        let (period, after) = match after.first().filter(|byte| byte.is_ascii_digit()).map(|_| word(after)) {
             Some((first, rest)) if first.iter().all(u8::is_ascii_digit) => (digits(first), rest),
-            _ => (None, behind),
+            _ => (None, after),
         };
-        let (event, rest) = match word(behind) {
+        let (event, rest) = match word(after) {
             (first, rest) if first.ends_with(b":") => (first.get(..first.len() - 1)?, rest),
-            _ => (&b""[..], behind),
+            _ => (&b""[..], after),
         };
         Some(ScriptLine { name, tid, pid, cpu, time, period, event, rest })
     }
@@ -72,7 +72,7 @@ fn split_time(text: &[u8]) -> Option<(&[u8], u64)> {
     Some((before, digits(seconds)?.checked_mul(1_000_000_000)?.checked_add(decimals)?))
 }
 
-/// What is before the last word, with the space behind it, and that word. Words are short.
+/// What is before the last word, with the space after it, and that word. Words are short.
 fn split_last(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(text.iter().rposition(|byte| *byte == b' ').map_or(0, |space| space + 1))
 }
@@ -88,7 +88,7 @@ struct Place {
 fn place(text: &[u8]) -> (&[u8], Place) {
     let mut place = Place { tid: -1, pid: -1, cpu: UNKNOWN_CPU };
     let (mut before, mut last) = last_word(text);
-    // `-F +misc` prints letters for the mode behind the CPU.
+    // `-F +misc` prints letters for the mode after the CPU.
     if matches!(last.len(), 1..=4) && last.iter().all(|byte| b"KUHGgMESDF".contains(byte)) {
         let (other, cpu) = last_word(before);
         if cpu.ends_with(b"]") || ids(cpu).is_some() {

@@ -1,7 +1,7 @@
 //! A part of the text of `perf script`, as a translation of its own.
 //!
 //! In: lines, of which the first begins an event. Out: a record for each event. An event is its first line and the call
-//! chain on the lines behind it. Much of such a text repeats: a call chain whose bytes were read before in this part
+//! chain on the lines after it. Much of such a text repeats: a call chain whose bytes were read before in this part
 //! is looked up as a whole, each event knows the classes of the fields that it printed before, so most events are
 //! added without an allocation. Cost: linear; the tables refer to the text.
 
@@ -22,7 +22,7 @@ use std::ops::Range;
 
 /// Frames of a call chain that are kept.
 const MOST_FRAMES: usize = 4096;
-/// Letters of what may follow the name of a counter behind a colon.
+/// Letters of what may follow the name of a counter after a colon.
 const MODIFIERS: &[u8] = b"ukhGHpPSDIWeb";
 /// Classes of an event that are compared with its fields one after the other.
 const MOST_CLASSES: usize = 8;
@@ -103,7 +103,7 @@ pub(super) struct ScriptPart<'t> {
     /// Call chains by their lines, and their words.
     chains: HashMap<&'t [u8], KnownChain>,
     words: Vec<u64>,
-    /// Finds the blank line behind a call chain.
+    /// Finds the blank line after a call chain.
     blank: Finder<'static>,
     events: Vec<KnownEvent<'t>>,
     event_numbers: HashMap<&'t [u8], usize>,
@@ -278,7 +278,7 @@ impl<'t> ScriptPart<'t> {
     }
 
     fn sample(&mut self, number: usize, line: &ScriptLine<'t>) {
-        // Without a call chain the sampled address is behind the event.
+        // Without a call chain the sampled address is after the event.
         if !self.has_chain() && !line.rest.is_empty() {
             let frame = self.frames.frame(line.rest, &mut self.translation.frames);
             frame.into_iter().for_each(|frame| self.push(frame));

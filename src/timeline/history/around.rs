@@ -1,7 +1,7 @@
 //! Intervals about a span, made of the rows there.
 //!
 //! In: a line of rows that are sorted by start. Out: the intervals that meet a span, from the last row before it whose
-//! value differs from that of its neighbour, to the first known one behind it. Cost: one descent, the rows that are
+//! value differs from that of its neighbour, to the first known one after it. Cost: one descent, the rows that are
 //! about the span, and the equal neighbours of the first and the last.
 
 use super::StateValue;
@@ -16,16 +16,16 @@ use crate::timeline::store::leaf::StoredRow;
 pub(super) struct Around {
     /// Ascending: those that meet the span, and the last one before it if its start is unknown.
     pub(super) intervals: Vec<(Span, StateValue)>,
-    /// Where the first known value behind them begins, if the end of the span is unknown.
+    /// Where the first known value after them begins, if the end of the span is unknown.
     pub(super) next: Option<Timestamp>,
 }
 
 impl Around {
     /// Where the last known value before an unknown moment ends, and where the next one begins.
     pub(super) fn known_about(&self, t: Timestamp) -> (Option<Timestamp>, Option<Timestamp>) {
-        let behind = self.intervals.partition_point(|(span, _)| span.end <= t);
-        let before = behind.checked_sub(1).and_then(|at| self.intervals.get(at)).map(|(span, _)| span.end);
-        (before, self.intervals.get(behind).map(|(span, _)| span.start).or(self.next))
+        let after = self.intervals.partition_point(|(span, _)| span.end <= t);
+        let before = after.checked_sub(1).and_then(|at| self.intervals.get(at)).map(|(span, _)| span.end);
+        (before, self.intervals.get(after).map(|(span, _)| span.start).or(self.next))
     }
 }
 
@@ -67,11 +67,11 @@ pub(super) fn windowed<R: StoredRow + Row>(
         if !span.is_empty() {
             known_to = joined.add(span, value).map(&mut add).or(known_to);
             // What is known to the end of `want`, or what is known next, is known.
-            let is_behind = span.start >= want.end && joined.start() == Some(span.start);
-            if is_behind && value.is_some() {
+            let is_after = span.start >= want.end && joined.start() == Some(span.start);
+            if is_after && value.is_some() {
                 return Some(span.start);
             }
-            if is_behind && known_to.is_some_and(|end| end >= want.end) {
+            if is_after && known_to.is_some_and(|end| end >= want.end) {
                 return None;
             }
         }

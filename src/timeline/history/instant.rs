@@ -7,7 +7,7 @@
 //!
 //! | the part of the moment | read | why no more |
 //! |---|---|---|
-//! | shows no known value | the last known row before it, the first behind it | it is not read itself |
+//! | shows no known value | the last known row before it, the first after it | it is not read itself |
 //! | is one interval, which the next part continues | where the interval begins, where it ends | the same |
 //! | is one interval, which ends with it | it, and where that begins, or what is known next | not both |
 //! | has several values, or a gap | it, and where the interval or gap begins *or* ends | the other end is in it |
@@ -28,7 +28,7 @@ use crate::timeline::store::part_value::PartValue;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AtInstant {
     Holds(Span, StateValue),
-    /// Nothing is known: where the last known value before it ends, and where the first behind it begins.
+    /// Nothing is known: where the last known value before it ends, and where the first after it begins.
     Unknown {
         before: Option<Timestamp>,
         next: Option<Timestamp>,
@@ -206,15 +206,15 @@ impl<'r, R: StoredRow + Row, V: Fn(&R) -> Option<StateValue>> AttributeParts<'r,
         Some((start, true))
     }
 
-    /// Where those behind it end.
+    /// Where those after it end.
     fn last_equal(&mut self, part: usize, at: usize, row: &R) -> Option<End> {
         let (mut end, value) = (row.span().end, self.is_own(row)?);
         let mut from = at + 1;
-        while let Some((behind, row)) = self.first_row(part, from) {
+        while let Some((after, row)) = self.first_row(part, from) {
             if (self.value)(&row) != Some(value) || row.span().start != end {
                 return Some((end, false));
             }
-            (end, from) = (row.span().end, behind + 1);
+            (end, from) = (row.span().end, after + 1);
         }
         Some((end, true))
     }

@@ -87,12 +87,12 @@ fn cold<R: StoredRow>(store: &LineStore<R>, source: &Arc<dyn LeafSource>, ctx: &
 
 /// What the intervals that are written of all rows say of an instant.
 fn written(intervals: &[(Span, StateValue)], t: Timestamp) -> AtInstant {
-    let behind = intervals.partition_point(|(span, _)| span.end <= t);
-    match intervals.get(behind).filter(|(span, _)| span.contains(t)) {
+    let after = intervals.partition_point(|(span, _)| span.end <= t);
+    match intervals.get(after).filter(|(span, _)| span.contains(t)) {
         Some((span, value)) => AtInstant::Holds(*span, *value),
         None => AtInstant::Unknown {
-            before: behind.checked_sub(1).map(|at| intervals[at].0.end),
-            next: intervals.get(behind).map(|(span, _)| span.start),
+            before: after.checked_sub(1).map(|at| intervals[at].0.end),
+            next: intervals.get(after).map(|(span, _)| span.start),
         },
     }
 }

@@ -8,7 +8,7 @@
 use super::leaf::StoredRow;
 use super::leaf_bytes::Leaf;
 use super::leaves::LeafPin;
-use super::nodes::{LiftedRow, NodeBounds, Step, meets};
+use super::nodes::{LiftedRow, NodeBounds, Step};
 use super::parts::LineStore;
 use crate::base::column_grid::ColumnGrid;
 use crate::base::time::Span;
@@ -34,7 +34,7 @@ impl<R: StoredRow> LineStore<R> {
                 Step::Leaf(leaf) => {
                     leaves += 1;
                     self.meeting_in_leaf(leaf, &lines, span, &mut pin, |line, leaf, row, of| {
-                        each(line, leaf.get(row, of.start));
+                        each(line, leaf.with_span(row, of));
                     });
                 }
             },
@@ -63,11 +63,7 @@ impl<R: StoredRow> LineStore<R> {
         else {
             return;
         };
-        leaf.each_span::<R>(lines, |line, row, of| {
-            if of.start >= begin && meets(of, span) {
-                each(line, leaf, row, of);
-            }
-        });
+        leaf.each_meeting::<R>(lines, begin, span, |line, row, of| each(line, leaf, row, of));
     }
 
     /// Where the time is that a question asks for.
@@ -179,7 +175,7 @@ impl StateSet {
 pub struct LaneTable {
     /// By line; [`LaneTable::NONE`] for those whose time is not asked for.
     lanes: Vec<u32>,
-    /// By line: the first one behind it that has another lane.
+    /// By line: the first one after it that has another lane.
     until: Vec<u32>,
 }
 

@@ -86,8 +86,8 @@ impl PackedColumn {
             present += u64::from_le_bytes(word.try_into().ok()?).count_ones() as usize;
         }
         let last = load(bytes, from + words.checked_sub(1)? * 8);
-        let behind = last.checked_shr(last_bit as u32 + 1).unwrap_or(0);
-        (behind == 0).then_some(present)
+        let after = last.checked_shr(last_bit as u32 + 1).unwrap_or(0);
+        (after == 0).then_some(present)
     }
 
     /// Add a column to `bytes`.

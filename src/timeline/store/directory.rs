@@ -90,7 +90,7 @@ impl LineDirectory {
         self.rows += rows.len() as u64;
     }
 
-    /// The next parts are those of the next line; also before the first one, and behind the last.
+    /// The next parts are those of the next line; also before the first one, and after the last.
     pub fn begin_line(&mut self) {
         self.lines.push([self.parts.len() as u64]);
     }
@@ -102,7 +102,7 @@ impl LineDirectory {
     }
 
     /// True where each number is one that it can be: in a file they may be anything. Each part has rows, which follow
-    /// those of the part before, and each line has the parts behind those of the line before.
+    /// those of the part before, and each line has the parts after those of the line before.
     pub fn is_whole(&self) -> bool {
         let firsts = || (0..self.lines.len()).map(|line| self.lines.get(line, 0));
         let ends = (firsts().next().unwrap_or(0), firsts().next_back().unwrap_or(0));
@@ -145,8 +145,8 @@ impl LineDirectory {
 
     /// The line of a part.
     pub fn line_of(&self, part: usize) -> usize {
-        let behind = self.lines.partition_point((0, self.lines.len()), 0, |first| first as usize <= part);
-        behind.saturating_sub(1)
+        let after = self.lines.partition_point((0, self.lines.len()), 0, |first| first as usize <= part);
+        after.saturating_sub(1)
     }
 
     /// A part by its number.
@@ -176,7 +176,7 @@ impl LineDirectory {
         moment(self.parts.get(part, START))
     }
 
-    /// Number of rows of all parts before one, which may be that behind the last.
+    /// Number of rows of all parts before one, which may be that after the last.
     #[inline(always)]
     pub fn rows_before(&self, part: usize) -> u64 {
         if part < self.len() { self.parts.get(part, BEFORE) } else { self.rows }
@@ -197,8 +197,8 @@ impl LineDirectory {
     /// The part of a line that has its row at a position among the rows of the line.
     pub fn with_row(&self, parts: Range<usize>, row: usize) -> Option<usize> {
         let row = self.rows_before(parts.start).checked_add(row as u64)?;
-        let behind = self.parts.partition_point((parts.start, parts.end), BEFORE, |before| before <= row);
-        behind.checked_sub(1).filter(|part| parts.contains(part) && row < self.rows_before(behind))
+        let after = self.parts.partition_point((parts.start, parts.end), BEFORE, |before| before <= row);
+        after.checked_sub(1).filter(|part| parts.contains(part) && row < self.rows_before(after))
     }
 
     /// Change what is known of the values of a part.
@@ -238,7 +238,7 @@ impl LineDirectory {
 #[derive(Clone, Debug, Default)]
 pub struct PartsBy {
     parts: Vec<u32>,
-    /// By group: behind its last part.
+    /// By group: after its last part.
     ends: Vec<u32>,
 }
 

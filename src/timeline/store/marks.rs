@@ -211,7 +211,7 @@ impl MarkStore {
         &self.leaves
     }
 
-    /// The marks behind those of the last leaf.
+    /// The marks after those of the last leaf.
     pub fn open(&self) -> impl Iterator<Item = Mark> {
         let fields = |at: usize| self.open.fields_of(at).to_vec();
         self.open.rows.iter().enumerate().map(move |(at, mark)| mark.with_fields(fields(at)))

@@ -98,7 +98,7 @@ pub struct LineView<'s, R> {
     directory: &'s LineDirectory,
     /// The number of its first part.
     from: u32,
-    /// The one behind its last part.
+    /// The one after its last part.
     end: u32,
     family: PhantomData<R>,
 }
@@ -111,11 +111,11 @@ impl<R> Default for LineView<'_, R> {
     }
 }
 
-/// A place in a line: a row, or behind the last.
+/// A place in a line: a row, or after the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     part: u32,
-    /// Below the number of rows of the part; 0 behind the last part.
+    /// Below the number of rows of the part; 0 after the last part.
     row: u32,
 }
 
@@ -241,13 +241,13 @@ impl<'s, R: StoredRow> LineView<'s, R> {
         Some(leaf.end(usize::from(part.first) + place.row as usize))
     }
 
-    /// So many rows behind a place, in the same part.
+    /// So many rows after a place, in the same part.
     #[inline(always)]
     pub fn ahead(self, place: Place, rows: usize) -> Place {
         Place { row: place.row + rows as u32, ..place }
     }
 
-    /// The place behind a row.
+    /// The place after a row.
     #[inline(always)]
     pub fn after(self, place: Place, pin: &LeafPin) -> Place {
         match self.rows_of_part(place.part, pin) {
@@ -268,10 +268,10 @@ impl<'s, R: StoredRow> LineView<'s, R> {
     }
 
     /// The first place for which `is_before` is false; `is_before` is true up to some row and false from then on.
-    /// `behind` is the number of parts whose first row may be before that place: only the last of them is searched.
+    /// `after` is the number of parts whose first row may be before that place: only the last of them is searched.
     #[inline]
-    fn search(self, behind: usize, pin: &mut LeafPin, is_before: impl Fn(&LinePart, &Leaf, u32) -> bool) -> Place {
-        let next = Place { part: behind as u32, row: 0 };
+    fn search(self, after: usize, pin: &mut LeafPin, is_before: impl Fn(&LinePart, &Leaf, u32) -> bool) -> Place {
+        let next = Place { part: after as u32, row: 0 };
         let Some(part) = next.part.checked_sub(1) else { return next };
         let Some((of, leaf)) = self.at(Place { part, row: 0 }, pin) else { return next };
         let (mut low, mut high) = (0, u32::from(of.rows));
@@ -289,8 +289,8 @@ impl<'s, R: StoredRow> LineView<'s, R> {
     /// The first row that begins at `t` or later.
     #[inline]
     pub fn starts_from(self, t: Timestamp, pin: &mut LeafPin) -> Place {
-        let behind = self.parts_before(|start| start < t);
-        self.search(behind, pin, |part, leaf, row| Self::start_in(part, leaf, row) < t)
+        let after = self.parts_before(|start| start < t);
+        self.search(after, pin, |part, leaf, row| Self::start_in(part, leaf, row) < t)
     }
 
     /// The first row that starts at `t` or later, if it is `place` or one of the next few; `None` for the first place,
@@ -313,15 +313,15 @@ impl<'s, R: StoredRow> LineView<'s, R> {
     /// The first row that begins after `t`.
     #[inline]
     pub fn starts_after(self, t: Timestamp, pin: &mut LeafPin) -> Place {
-        let behind = self.parts_before(|start| start <= t);
-        self.search(behind, pin, |part, leaf, row| Self::start_in(part, leaf, row) <= t)
+        let after = self.parts_before(|start| start <= t);
+        self.search(after, pin, |part, leaf, row| Self::start_in(part, leaf, row) <= t)
     }
 
     /// The first row that ends after `t`, where rows do not overlap.
     #[inline]
     pub fn ends_after(self, t: Timestamp, pin: &mut LeafPin) -> Place {
-        let behind = self.parts_before(|start| start <= t);
-        self.search(behind, pin, |part, leaf, row| leaf.end(usize::from(part.first) + row as usize) <= t)
+        let after = self.parts_before(|start| start <= t);
+        self.search(after, pin, |part, leaf, row| leaf.end(usize::from(part.first) + row as usize) <= t)
     }
 
     /// The rows from a place on that begin before `until`; `leaves` counts those that are read.
@@ -392,8 +392,8 @@ impl<R: StoredRow> Iterator for LineRows<'_, R> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let behind = self.line.position(self.end).saturating_sub(self.line.position(self.next));
-        let left = behind + self.block.len() - self.at;
+        let after = self.line.position(self.end).saturating_sub(self.line.position(self.next));
+        let left = after + self.block.len() - self.at;
         (left, Some(left))
     }
 }

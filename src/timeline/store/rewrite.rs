@@ -2,7 +2,7 @@
 //!
 //! In: places of rows, and what becomes of each. Starts stay, since they order a line and find its parts; so do ends in
 //! families that show values, whose parts know which rows touch. Out: their leaves and the nodes above are made anew,
-//! and what is known of the values of their parts, and of the parts behind these. Cost: the leaves that change, the
+//! and what is known of the values of their parts, and of the parts after these. Cost: the leaves that change, the
 //! list of parts, and the leaves of neighbours where the first or last row of a part shows another value than before.
 
 use super::directory::LinePart;
@@ -125,11 +125,11 @@ impl<R: StoredRow> LineStore<R> {
     }
 
     /// The positions of the parts whose first row with a length may continue the part at a position: that part and
-    /// those behind it, up to one that has such a row.
+    /// those after it, up to one that has such a row.
     pub(super) fn may_join(&self, at: usize) -> Range<usize> {
         let end = self.directory.line(self.directory.line_of(at)).end;
         let has_length = |part: usize| self.rows_of(part).any(|row| !row.span().is_empty());
-        let behind = (at + 1..end).find(|part| has_length(*part));
-        at..behind.map_or(end, |behind| behind + 1)
+        let after = (at + 1..end).find(|part| has_length(*part));
+        at..after.map_or(end, |after| after + 1)
     }
 }

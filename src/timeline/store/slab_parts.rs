@@ -41,7 +41,7 @@ impl PartOfLine {
     }
 }
 
-/// The parts of a slab, behind those of others.
+/// The parts of a slab, after those of others.
 #[derive(Clone, Debug)]
 struct PlacedParts {
     /// Number of leaves before its own.
@@ -58,6 +58,17 @@ pub(super) struct PartsOfSlabs(Vec<PlacedParts>);
 impl PartsOfSlabs {
     fn len(&self) -> u32 {
         self.0.last().map_or(0, |last| last.first + last.parts.len() as u32)
+    }
+
+    /// The slab of a part, which is that of an earlier one or follows it: the next one mostly.
+    fn slab_of(&self, number: u32, before: usize) -> usize {
+        let rest = self.0.get(before + 1..).unwrap_or(&[]);
+        let is_before = |of: &PlacedParts| of.first <= number;
+        match rest {
+            [first, ..] if !is_before(first) => before,
+            [_, second, ..] if !is_before(second) => before + 1,
+            _ => before + rest.partition_point(is_before),
+        }
     }
 
     /// Add those of the next slab, which has this many leaves before its own.
@@ -87,10 +98,10 @@ impl PartsOfSlabs {
         let mut directory = LineDirectory::for_values(R::SHOWN);
         for line in 0..lines {
             directory.begin_line();
-            let mut so_far = LineSoFar::default();
+            let (mut so_far, mut slab) = (LineSoFar::default(), 0);
             for number in by_line.group(line) {
-                let slab = self.0.partition_point(|of| of.first <= *number).checked_sub(1);
-                let Some(of) = slab.and_then(|slab| self.0.get(slab)) else { continue };
+                slab = self.slab_of(*number, slab);
+                let Some(of) = self.0.get(slab) else { continue };
                 let PartOfLine { mut part, ends, .. } = PartOfLine::of_row(&of.parts, (number - of.first) as usize);
                 so_far.add::<R>(&mut part, &ends, &tid);
                 directory.push(part.start, part.leaf + of.leaves, part.positions(), part.values);

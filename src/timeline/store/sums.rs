@@ -45,7 +45,7 @@ packed! { StateSums { lines, sums } }
 pub struct PartTimes {
     /// The position of the first part.
     pub from: usize,
-    /// The position of the part behind the last.
+    /// The position of the part after the last.
     pub to: usize,
     pub times: KindTimes,
 }

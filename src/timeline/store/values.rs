@@ -16,7 +16,9 @@ use crate::base::time::Timestamp;
 pub(super) type Shown = [u32; MOST_SHOWN];
 
 pub(super) fn shown<R: StoredRow>(row: &R) -> Shown {
-    row.shown().map(|value| value.map_or(0, |value| value.wrapping_add(1)))
+    let number = |value: Option<u32>| value.map_or(0, |value| value.wrapping_add(1));
+    let [a, b] = row.shown();
+    [number(a), number(b)]
 }
 
 /// The first and the last row of a part that have a length.
@@ -65,22 +67,23 @@ pub(super) fn of_rows<R: StoredRow>(start: Timestamp, rows: &[R]) -> (PartValues
     let has_number = |row: &R| !row.shown().contains(&Some(u32::MAX));
     let mut is_sure = ahead.is_some() && has_number(row);
     let (mut until, mut last) = (span.end, first);
-    let (mut is_one, mut is_unknown) = (first.map(|value| value != 0), first.map(|value| value == 0));
+    // Of the first row alone.
+    let mut facts = [PartValue::SURE; MOST_SHOWN];
+    for (facts, value) in facts.iter_mut().zip(&first) {
+        *facts |= if *value == 0 { PartValue::UNKNOWN } else { PartValue::ONE };
+        *facts |= if *value != 0 && ahead == Some(0) { PartValue::STARTS } else { 0 };
+    }
     for row in rows {
         let (span, next) = (row.span(), shown(row));
         is_sure &= until <= span.start && has_number(row);
-        for (number, is_one) in is_one.iter_mut().enumerate() {
-            *is_one &= until == span.start && last.get(number) == next.get(number);
+        let touches = until == span.start;
+        for (facts, (last, next)) in facts.iter_mut().zip(last.iter().zip(&next)) {
+            *facts &= if touches && last == next { PartValue::ALL } else { !PartValue::ONE };
+            *facts &= if *next == 0 { PartValue::ALL } else { !PartValue::UNKNOWN };
         }
-        is_unknown.iter_mut().zip(next).for_each(|(is_unknown, value)| *is_unknown &= value == 0);
         (until, last) = (until.max(span.end), next);
     }
-    let starts = first.map(|value| value != 0 && ahead == Some(0));
-    for (value, ((one, unknown), starts)) in own.zip(is_one.into_iter().zip(is_unknown).zip(starts)) {
-        let facts = [(one, PartValue::ONE), (unknown, PartValue::UNKNOWN), (starts, PartValue::STARTS)];
-        let facts = facts.into_iter().filter(|(holds, _)| *holds).fold(PartValue::SURE, |all, (_, fact)| all | fact);
-        *value = PartValue(if is_sure { facts } else { 0 });
-    }
+    own.zip(&facts).for_each(|(value, facts)| *value = PartValue(if is_sure { *facts } else { 0 }));
     (values, PartEnds { first, last, until, ahead: ahead.unwrap_or(0) })
 }
 
@@ -117,8 +120,8 @@ impl LineSoFar {
         }
         let touches = part.start.wrapping_add(ends.ahead.into()) == self.until;
         if let Some(last) = self.last.filter(|_| is_sure && touches) {
-            for ((value, a), b) in part.values.iter_mut().zip(last).zip(ends.first) {
-                let same = if a == 0 || b == 0 { Some(false) } else { R::shows_same(a - 1, b - 1, &tid) };
+            for ((value, a), b) in part.values.iter_mut().zip(&last).zip(&ends.first) {
+                let same = if *a == 0 || *b == 0 { Some(false) } else { R::shows_same(a - 1, b - 1, &tid) };
                 is_sure &= same.is_some();
                 *value = value.with_joins(same == Some(true));
             }

@@ -1,4 +1,4 @@
-//! Reads CTF 2 metadata, a sequence of JSON fragments, each behind a byte 0x1E, into the schema (CTF 2.0, section 5).
+//! Reads CTF 2 metadata, a sequence of JSON fragments, each after a byte 0x1E, into the schema (CTF 2.0, section 5).
 //!
 //! A fragment may only refer to earlier fragments, so one pass builds everything.
 
@@ -71,7 +71,7 @@ impl<'n, 't> Builder<'n, 't> {
             streams: Vec::new(),
             slots: 0,
             warnings: Vec::new(),
-            behind: None,
+            after: None,
         };
         let (clocks, streams, events) = Default::default();
         Builder { schema, aliases: Aliases::new(text), has_trace: false, clocks, streams, events }

@@ -51,7 +51,7 @@ pub(super) struct Parser<'t> {
     pub(super) token: Token<'t>,
     /// Offset of the token.
     pub(super) at: usize,
-    /// The token behind it, once it was read.
+    /// The token after it, once it was read.
     pub(super) ahead: Option<PlacedToken<'t>>,
     depth: usize,
     /// Integers that were parsed before, by the text between their braces.
@@ -318,7 +318,7 @@ impl<'t> Parser<'t> {
             }
             _ => false,
         };
-        // Some writers omit the semicolon behind a named type at the top level.
+        // Some writers omit the semicolon after a named type at the top level.
         let ends = matches!(self.token, Token::Word(word) if is_keyword(word) && word != "const");
         if only_names && (self.accept(b';')? || ends) {
             return Ok(Item::Declaration(typed, Declarators::new()));
@@ -405,7 +405,7 @@ impl<'t> Parser<'t> {
         Ok(all)
     }
 
-    /// `{ item item ... }`, and the byte behind it.
+    /// `{ item item ... }`, and the byte after it.
     pub(super) fn body(&mut self) -> Parsed<(Vec<Item<'t>>, usize)> {
         self.expect(b'{')?;
         let mut items = Vec::new();

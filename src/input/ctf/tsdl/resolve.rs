@@ -70,7 +70,7 @@ pub(super) fn resolve<'t>(
         streams: Vec::new(),
         slots: 0,
         warnings: Vec::new(),
-        behind: None,
+        after: None,
     };
     for item in items {
         if let Item::Block { kind: kind @ ("clock" | "env"), at, body, .. } = item {

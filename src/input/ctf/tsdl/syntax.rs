@@ -56,7 +56,7 @@ pub(super) enum Spec<'t> {
     },
 }
 
-/// `align(bits)` behind a structure.
+/// `align(bits)` after a structure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WrittenAlignment {
     pub(super) at: usize,

@@ -1,7 +1,7 @@
 //! Reads TSDL text as tokens, one at a time, on demand of the parser.
 //!
 //! Tokens borrow the text and are copied freely: no token owns memory. A sign is a token of its own, which the parser
-//! joins with the number behind it; strings keep their escapes until the text is wanted ([`unescape`]). A table of 256
+//! joins with the number after it; strings keep their escapes until the text is wanted ([`unescape`]). A table of 256
 //! entries maps a byte to the kind of token that it begins, so the cost is a few instructions a byte. CTF 1.8.3 section
 //! 7.3.
 
@@ -315,11 +315,11 @@ fn nul(at: usize) -> MetadataError {
 fn check_escapes(raw: &str, at: usize) -> Result<(), MetadataError> {
     let mut from = 0;
     while let Some(place) = raw[from..].find('\\') {
-        let behind = &raw[from + place + 1..];
-        match escape(behind) {
+        let after = &raw[from + place + 1..];
+        match escape(after) {
             Some((_, length)) => from += place + 1 + length,
             None => {
-                let what = format!("`\\{}` is not an escape sequence", behind.chars().next().unwrap_or('\\'));
+                let what = format!("`\\{}` is not an escape sequence", after.chars().next().unwrap_or('\\'));
                 return Err(MetadataError::at(at + from + place, what));
             }
         }
@@ -327,15 +327,15 @@ fn check_escapes(raw: &str, at: usize) -> Result<(), MetadataError> {
     Ok(())
 }
 
-/// The character that an escape sequence means, and the bytes that it takes behind the backslash.
-fn escape(behind: &str) -> Option<(char, usize)> {
+/// The character that an escape sequence means, and the bytes that it takes after the backslash.
+fn escape(after: &str) -> Option<(char, usize)> {
     let code = |from: usize, radix: u32, most: usize| {
-        let digits = behind.get(from..)?.bytes().take(most).take_while(|b| char::from(*b).is_digit(radix)).count();
-        let value = if digits == 0 { 0 } else { u32::from_str_radix(&behind[from..from + digits], radix).ok()? };
+        let digits = after.get(from..)?.bytes().take(most).take_while(|b| char::from(*b).is_digit(radix)).count();
+        let value = if digits == 0 { 0 } else { u32::from_str_radix(&after[from..from + digits], radix).ok()? };
         Some((char::from_u32(value)?, from + digits))
     };
     let plain = |c: char| Some((c, 1));
-    match behind.bytes().next()? {
+    match after.bytes().next()? {
         b'a' => plain('\x07'),
         b'b' => plain('\x08'),
         b'f' => plain('\x0c'),

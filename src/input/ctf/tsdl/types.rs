@@ -175,7 +175,7 @@ impl<'t> Parser<'t> {
         Ok(integer)
     }
 
-    /// An integer, and the byte behind its braces.
+    /// An integer, and the byte after its braces.
     fn integer(&mut self) -> Parsed<(Integer<'t>, usize)> {
         let mut integer = Integer::default();
         let mut seen: Vec<Cow<'t, str>> = Vec::with_capacity(8);

@@ -136,7 +136,7 @@ fn samples_before_the_end_of_an_unknown_function_are_the_last_ones() {
 
 /// More rows than a slab has, none of them settled before the end.
 #[test]
-fn rows_behind_the_last_slab_are_in_the_same_leaves() {
+fn rows_after_the_last_slab_are_in_the_same_leaves() {
     use Chosen::{Entry, Exit, Switch};
     let calls = std::iter::repeat_n([(0, Entry), (0, Exit)], 10_000).flatten();
     let first = [(0, Switch(0, 1, 0)), (0, Switch(1, 2, 0))].into_iter().chain(calls.clone());
