@@ -8,7 +8,7 @@
 use super::leaf::StoredRow;
 use super::leaf_bytes::Leaf;
 use super::leaves::LeafPin;
-use super::nodes::{LiftedRow, NodeBounds, Step};
+use super::nodes::{LiftedRow, NodeBounds, Step, meets};
 use super::parts::LineStore;
 use crate::base::column_grid::ColumnGrid;
 use crate::base::time::Span;
@@ -34,7 +34,7 @@ impl<R: StoredRow> LineStore<R> {
                 Step::Leaf(leaf) => {
                     leaves += 1;
                     self.meeting_in_leaf(leaf, &lines, span, &mut pin, |line, leaf, row, of| {
-                        each(line, leaf.with_span(row, of));
+                        each(line, leaf.get(row, of.start));
                     });
                 }
             },
@@ -63,7 +63,11 @@ impl<R: StoredRow> LineStore<R> {
         else {
             return;
         };
-        leaf.each_meeting::<R>(lines, begin, span, |line, row, of| each(line, leaf, row, of));
+        leaf.each_span::<R>(lines, |line, row, of| {
+            if of.start >= begin && meets(of, span) {
+                each(line, leaf, row, of);
+            }
+        });
     }
 
     /// Where the time is that a question asks for.

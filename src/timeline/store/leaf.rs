@@ -20,9 +20,6 @@ pub(super) const MOST_FIELDS: usize = 6;
 /// Columns before those of its numbers: ends; gaps or lengths.
 pub(super) const SPAN_COLUMNS: usize = 2;
 
-/// Columns of parts: the line, the position of the first row, and its length where starts follow from the row before.
-const PART_COLUMNS: usize = 3;
-
 /// Decoded rows.
 pub(super) type RowBlock<R> = SmallVec<[R; BLOCK]>;
 
@@ -168,68 +165,44 @@ impl Leaf {
                 && parts.enumerate().all(|(at, part)| part == (self.line_of::<R>(at), self.first_of::<R>(at)))
     }
 
-    /// The first part whose line is not below a number.
-    fn part_from<R: StoredRow>(&self, line: u32) -> usize {
+    /// The spans of the rows of some lines, with the line and the position of each.
+    pub fn each_span<R: StoredRow>(&self, lines: &Range<u32>, mut each: impl FnMut(u32, usize, Span)) {
         let (mut low, mut high) = (0, self.items());
         while low < high {
             let middle = low.midpoint(high);
-            if self.line_of::<R>(middle) < line {
+            if self.line_of::<R>(middle) < lines.start {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        low
-    }
-
-    /// The rows of some lines that meet a span and start at `begin` or later: the line, the position and the span of
-    /// each. Spans are compared a block at a time and without a branch for each.
-    pub fn each_meeting<R: StoredRow>(
-        &self,
-        lines: &Range<u32>,
-        begin: Timestamp,
-        span: Span,
-        mut each: impl FnMut(u32, usize, Span),
-    ) {
-        let from = self.part_from::<R>(lines.start);
-        let end = self.first_of::<R>(self.part_from::<R>(lines.end));
-        let mut parts = PartColumns::new::<R>(self, from);
-        let (mut row, mut line, mut before) = (self.first_of::<R>(from), 0, Timestamp::ZERO);
+        let (mut part, mut row) = (low, self.first_of::<R>(low));
+        let (mut line, mut next, mut end) = (0, row, Timestamp::ZERO);
         let (mut ends, mut extents) = ([0; BLOCK], [0; BLOCK]);
-        let (mut spans, mut line_of_rows) = ([Span::default(); BLOCK], [0; BLOCK]);
         let [end_column, extent_column, ..] = &self.columns;
-        while row < end {
+        while row < self.rows() {
             end_column.fill(&self.bytes, row, &mut ends);
             extent_column.fill(&self.bytes, row, &mut extents);
-            for (of, (end, extent)) in spans.iter_mut().zip(ends.iter().zip(&extents)) {
-                let end = self.base.wrapping_add(*end);
-                let start = match R::EXTENT {
-                    Extent::Follows => before.wrapping_add(*extent),
-                    Extent::Length => end.wrapping_add(extent.wrapping_neg()),
-                    Extent::Instant => end,
-                };
-                before = end;
-                *of = Span { start, end };
-            }
-            line_of_rows.fill(line);
-            while let Some(first) = parts.next_before(row + BLOCK) {
-                line = first.line;
-                line_of_rows.iter_mut().skip(first.row - row).for_each(|of| *of = line);
-                if let (Extent::Follows, Some(of)) = (R::EXTENT, spans.get_mut(first.row - row)) {
-                    of.start = of.end.wrapping_add(first.length.wrapping_neg());
+            for (of_end, extent) in ends.iter().zip(&extents).take(self.rows() - row) {
+                let before = std::mem::replace(&mut end, self.base.wrapping_add(*of_end));
+                let first = (row == next).then_some(part);
+                if let Some(first) = first {
+                    line = self.line_of::<R>(first);
+                    if line >= lines.end {
+                        return;
+                    }
+                    part += 1;
+                    next = self.first_of::<R>(part);
                 }
+                let start = match (R::EXTENT, first) {
+                    (Extent::Follows, Some(first)) => end.wrapping_add(self.of_part::<R>(2, first).wrapping_neg()),
+                    (Extent::Follows, None) => before.wrapping_add(*extent),
+                    (Extent::Length, _) => end.wrapping_add(extent.wrapping_neg()),
+                    (Extent::Instant, _) => end,
+                };
+                each(line, row, Span { start, end });
+                row += 1;
             }
-            let mut met = spans.iter().enumerate().fold(0_u32, |met, (at, of)| {
-                let is_met = (of.start >= begin) & (of.start < span.end);
-                met | u32::from(is_met & ((of.end > span.start) | (of.start >= span.start))) << at
-            });
-            met &= u32::MAX.checked_shr((u32::BITS as usize - (end - row).min(BLOCK)) as u32).unwrap_or(0);
-            while met != 0 {
-                let at = met.trailing_zeros() as usize % BLOCK;
-                met &= met - 1;
-                each(line_of_rows[at], row + at, spans[at]);
-            }
-            row += BLOCK;
         }
     }
 
@@ -321,65 +294,8 @@ impl Leaf {
     /// A row that starts at `start`.
     #[inline(always)]
     pub fn get<R: StoredRow>(&self, row: usize, start: Timestamp) -> R {
-        self.with_span(row, Span { start, end: self.end(row) })
-    }
-
-    /// A row whose span is known.
-    #[inline(always)]
-    pub fn with_span<R: StoredRow>(&self, row: usize, span: Span) -> R {
+        let span = Span { start, end: self.end(row) };
         let [_, _, fields @ ..] = &self.columns;
         R::of(span, |field| fields.get(field).map_or(0, |column| column.get(&self.bytes, row)))
-    }
-}
-
-/// The first row of a part.
-struct FirstRow {
-    line: u32,
-    row: usize,
-    /// Its duration, where starts follow from the row before.
-    length: u64,
-}
-
-/// The columns of the parts of a leaf, read a block at a time.
-struct PartColumns<'l> {
-    leaf: &'l Leaf,
-    /// Position of these columns among those of the leaf.
-    columns: usize,
-    part: usize,
-    /// By column; from the last multiple of a block on.
-    numbers: [[u64; BLOCK]; PART_COLUMNS],
-}
-
-impl<'l> PartColumns<'l> {
-    /// From a part on.
-    fn new<R: StoredRow>(leaf: &'l Leaf, part: usize) -> PartColumns<'l> {
-        let columns = SPAN_COLUMNS + R::FIELDS;
-        let mut parts = PartColumns { leaf, columns, part, numbers: [[0; BLOCK]; PART_COLUMNS] };
-        parts.read();
-        parts
-    }
-
-    fn read(&mut self) {
-        let columns = self.leaf.columns.iter().skip(self.columns);
-        for (numbers, column) in self.numbers.iter_mut().zip(columns) {
-            column.fill(&self.leaf.bytes, self.part / BLOCK * BLOCK, numbers);
-        }
-    }
-
-    /// The first row of the next part, where it is before a row.
-    #[inline(always)]
-    fn next_before(&mut self, row: usize) -> Option<FirstRow> {
-        let [lines, firsts, lengths] = &self.numbers;
-        let at = self.part % BLOCK;
-        let first =
-            FirstRow { line: (lines[at] as u32).wrapping_sub(1), row: firsts[at] as usize, length: lengths[at] };
-        if self.part >= self.leaf.items() || first.row >= row {
-            return None;
-        }
-        self.part += 1;
-        if self.part % BLOCK == 0 {
-            self.read();
-        }
-        Some(first)
     }
 }
