@@ -196,6 +196,19 @@ impl Span {
     pub fn clip(self, other: Span) -> Span {
         Span { start: self.start.max(other.start), end: self.end.min(other.end) }
     }
+
+    /// The time of any of some spans: in order, none of which touches another.
+    pub fn union(mut spans: Vec<Span>) -> Vec<Span> {
+        spans.sort_unstable();
+        spans.dedup_by(|next, last| {
+            let touches = next.start <= last.end;
+            if touches {
+                last.end = last.end.max(next.end);
+            }
+            touches
+        });
+        spans
+    }
 }
 
 /// Converts one clock's times to another's by a straight line: `t + offset + drift * (t - origin)`. All arithmetic is
@@ -252,6 +265,13 @@ pub fn canonical_ns(cycles: u64, frequency: u64) -> Option<i128> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn union_joins_what_touches_and_what_is_inside() {
+        let spans = |all: &[(Ns, Ns)]| all.iter().map(|(from, to)| Span::of_ns(*from, *to)).collect::<Vec<_>>();
+        assert_eq!(Span::union(spans(&[(7, 9), (0, 5), (1, 2), (5, 6), (8, 12)])), spans(&[(0, 6), (7, 12)]));
+        assert_eq!(Span::union(Vec::new()), []);
+    }
 
     #[test]
     fn exact_rounds_down_on_both_sides_of_zero() {

@@ -72,7 +72,7 @@ impl Machine {
         if let Some(faults) = &mut out.page_faults {
             faults.sort_unstable();
         }
-        out.tables.lossy = union(out.tables.lossy.into_iter().chain(lossy).collect());
+        out.tables.lossy = Span::union(out.tables.lossy.into_iter().chain(lossy).collect());
         out.tables.covered = covered;
         out.tables.traces = self.origins;
         out.tables.span = Span::new(self.start.unwrap_or_default(), end);
@@ -270,17 +270,4 @@ fn segments_by_events(rows: &ThreadRows, reason: NameId) -> Vec<Segment> {
         put(at, segment.span.end, Some(*segment));
     }
     segments
-}
-
-/// Sorted spans that do not touch.
-fn union(mut spans: Vec<Span>) -> Vec<Span> {
-    spans.sort_unstable();
-    let mut joined: Vec<Span> = Vec::new();
-    for span in spans {
-        match joined.last_mut() {
-            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
-            _ => joined.push(span),
-        }
-    }
-    joined
 }

@@ -97,7 +97,8 @@ impl Timeline {
 
     /// True if events were lost in this span.
     pub fn is_lossy(&self, span: Span) -> bool {
-        self.tables.lossy.iter().any(|lost| !lost.clip(span).is_empty())
+        let first = self.tables.lossy.partition_point(|lost| lost.end <= span.start);
+        self.tables.lossy.get(first).is_some_and(|lost| !lost.clip(span).is_empty())
     }
 
     /// The position of a CPU.

@@ -26,7 +26,7 @@ pub struct Tables {
     pub images: Vec<ImageEvent>,
     /// By host: how well the events of its scheduler agree.
     pub quality: Vec<Quality>,
-    /// Spans in which events were lost: results over them are marked.
+    /// Spans in which events were lost, in order, none of which touches another: results over them are marked.
     pub lossy: Vec<Span>,
     /// Hosts with a kernel trace. The buffers of a snapshot reach back unequally far, and user-space events may outlast
     /// those of the kernel; outside these spans states are guesses.

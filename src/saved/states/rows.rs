@@ -166,8 +166,7 @@ pub fn read(
     let first = damaged.iter().min().copied().unwrap_or_default();
     let place = || format!("from {} to {} ns", first.start, first.end);
     notices.add(Notice::HistoryDamaged, damaged.len() as u64, place);
-    tables.lossy.extend(damaged);
-    tables.lossy.sort_unstable();
+    tables.lossy = Span::union(tables.lossy.into_iter().chain(damaged).collect());
     Ok(Timeline::of_parts(tables, threads, cpus, rows, ctx))
 }
 

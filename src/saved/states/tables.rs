@@ -127,7 +127,7 @@ impl Bounds {
             && traces.iter().all(|trace| self.host(trace.host))
             && images.iter().all(image)
             && images.is_sorted_by_key(|image| image.time)
-            && lossy.is_sorted()
+            && lossy.is_sorted_by(|a, b| a.end < b.start)
             && covered.iter().all(|covered| self.host(covered.host))
             && wake_stacks.iter().all(waking)
             && remarks.iter().all(|remark| self.host(remark.host))
