@@ -150,8 +150,8 @@ impl<'a> Screen<'a> {
         Ok(Some(done))
     }
 
-    /// Press the keys of each view, or of those that are named, again and again; print the times of its frames, and the longest of those that open
-    /// it.
+    /// Press the keys of each view, or of those that are named, again and again; print the times of its frames, and the
+    /// longest of those that open it.
     pub fn measure(&mut self) -> anyhow::Result<()> {
         let wanted = std::env::args().skip(1).find(|word| !word.starts_with('-'));
         let is_wanted = |name: &str| wanted.as_ref().is_none_or(|wanted| name.contains(wanted.as_str()));

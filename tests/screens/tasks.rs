@@ -189,8 +189,9 @@ fn a_choice_that_is_no_guess_asks_nothing() {
 /// open, how many the review counted for it, and what the screen shows then.
 type CountedTask = (char, &'static str, fn() -> Session, &'static str, usize, &'static str);
 
-/// The tasks that are done in the interface. A request at a time of day (d), a page for a colleague (e), one process (k)
-/// and another version (b) have tests of their own above; a condition for CI (f) and two hosts (g) are one command each.
+/// The tasks that are done in the interface. A request at a time of day (d), a page for a colleague (e), one process
+/// (k) and another version (b) have tests of their own above; a condition for CI (f) and two hosts (g) are one command
+/// each.
 const COUNTED: [CountedTask; 7] = [
     ('a', "why the slow tail is slow", usual, "", 0, "▌ Waiting in pthread_mutex_lock for thread journal"),
     ('a', "why p99 is slow", usual, "s d u r a t i o n > = p 9 9 Enter", 16, "duration>=p99 "),
