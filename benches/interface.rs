@@ -4,11 +4,18 @@
 //! percentile of the keys, and of the frames of each view, with 1,000,000 executions and a tree of 100,000 nodes, 1 KB
 //! a key at 80x24, 4 KB at 200x60.
 //!
-//! `WHYSLOW_EXECUTIONS` sets another number of executions. The kernel recordings of the corpus are used where they are
+//! Times of frames are those of the CPU, since a machine has others to serve; that of the clock is beside them.
+//!
+//! `cargo bench --bench interface -- execution` measures the views whose name has that word. `WHYSLOW_EXECUTIONS` sets
+//! another number of executions. The kernel recordings of the corpus are used where they are
 //! in `target/corpus`.
 
 #[path = "../tests/support/model_parts.rs"]
 mod model_parts;
+#[path = "interface/recorded.rs"]
+mod recorded;
+#[path = "interface/views.rs"]
+mod views;
 
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use std::io::Read;
@@ -17,9 +24,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use views::{Answers, Screen};
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::time::{Span, Timestamp};
-use whyslow::parts::compare::arranged::{TreeDirection, arrange, invert};
 use whyslow::parts::compare::{ComparisonRequest, compare};
 use whyslow::parts::model::column_values::ColumnValues;
 use whyslow::parts::model::context::ContextId;
@@ -28,9 +35,9 @@ use whyslow::parts::model::metric::{Column, Metric};
 use whyslow::parts::model::{Model, TraceId, TraceInfo, TraceLevel};
 use whyslow::parts::tui::app::App;
 use whyslow::parts::tui::counts::HistogramCounter;
-use whyslow::parts::tui::job::{ArrangedTrees, ComparedGroups, Done, Job};
+use whyslow::parts::tui::job::{ArrangedTrees, ComparedGroups, Done};
 use whyslow::parts::tui::key::KeyPress;
-use whyslow::parts::tui::message::{UiEffect, UiMessage};
+use whyslow::parts::tui::message::UiMessage;
 use whyslow::parts::tui::paint::Painter;
 use whyslow::parts::tui::theme::ColourDepth;
 use whyslow::parts::tui::update::{self, update};
@@ -48,17 +55,6 @@ const STARTS: usize = 5;
 const NAVIGATION: &str = "Enter Down Down Right Down Down Right Down Down Down PgDn PgDn Down Up Up PgUp Left Left Home \
                           End Up Down 1 Right Right Left Down Down Up End Home 2 Down Down";
 
-/// A view: its name, the keys that open it, those whose frames are measured, and those that lead back.
-type ViewKeys = (&'static str, &'static str, &'static str, &'static str);
-
-const VIEWS: [ViewKeys; 5] = [
-    ("heat map", "1 Home", "Right Right Up Up Left Down Shift-Right Shift-Up Backspace PgDn PgUp", ""),
-    ("list of executions", "E", "Down Down PgDn PgDn Up End Home 1 2 Backspace Backspace", "Esc Esc"),
-    ("rows of the tree", "2 Home", "Down Down Right Down Right Down Down PgDn PgUp Left Up", ""),
-    ("callees first", "I", "Down Down Right Down Right Down Down PgDn PgUp Left Up", "I"),
-    ("icicle", "z |", "Down Down Right Left Up Right Enter Down - Up", "| z"),
-];
-
 fn main() -> anyhow::Result<()> {
     starts()?;
     let executions = std::env::var("WHYSLOW_EXECUTIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000);
@@ -69,6 +65,7 @@ fn main() -> anyhow::Result<()> {
     let compared = began.elapsed();
     let mut counter = HistogramCounter::new(&model, &ctx)?;
     let counts = Arc::new(counter.count(&comparison.request()));
+    let answers = Answers::new(&model)?;
     println!(
         "{executions} executions, a tree of {} nodes: compared in {:.0} ms",
         comparison.tree.nodes.len(),
@@ -85,19 +82,13 @@ fn main() -> anyhow::Result<()> {
             }
         });
         let measured = [(80, 24, 1024), (200, 60, 4096)].map(|(columns, lines, most_bytes)| -> anyhow::Result<()> {
-            let mut app = app(columns, lines)?;
-            update(&mut app, UiMessage::Done(Done::Analysed(Ok(Arc::clone(&model)))));
-            update(
-                &mut app,
-                UiMessage::Done(Done::Compared(Ok(ComparedGroups {
-                    comparison: Arc::clone(&comparison),
-                    trees: ArrangedTrees::default(),
-                }))),
-            );
-            let counted = update(&mut app, UiMessage::Done(Done::Counted(Arc::clone(&counts))));
-            perform(&mut app, counted)?;
-            keys(&mut app, most_bytes)?;
-            VIEWS.iter().try_for_each(|view| frames(&mut app, view))
+            let mut screen = Screen::new(app(columns, lines)?, &answers);
+            screen.take(UiMessage::Done(Done::Analysed(Ok(Arc::clone(&model)))))?;
+            let (comparison, trees) = (Arc::clone(&comparison), ArrangedTrees::default());
+            screen.take(UiMessage::Done(Done::Compared(Ok(ComparedGroups { comparison, trees }))))?;
+            screen.take(UiMessage::Done(Done::Counted(Arc::clone(&counts))))?;
+            keys(&mut screen.app, most_bytes)?;
+            screen.measure()
         });
         stop.store(true, Ordering::Relaxed);
         measured.into_iter().collect::<anyhow::Result<()>>()
@@ -149,70 +140,6 @@ fn keys(app: &mut App, most_bytes: usize) -> anyhow::Result<()> {
         p99 / KEY_MS,
         most as f64 / most_bytes as f64
     );
-    Ok(())
-}
-
-/// Press the keys of a view again and again; print the times of its frames, and that of the keys that open it.
-fn frames(app: &mut App, (name, open, pressed, back): &ViewKeys) -> anyhow::Result<()> {
-    const PASSES: usize = 40;
-    let mut painter = Painter::default();
-    let mut press = |app: &mut App, keys: &str| -> anyhow::Result<Vec<f64>> {
-        let press = |text: &str| {
-            let key = KeyPress::parse(text).ok_or_else(|| anyhow::anyhow!("no key {text}"))?;
-            let began = Instant::now();
-            let effects = update(app, UiMessage::Key(key));
-            painter.paint(&screen::draw(app), &mut Vec::new());
-            let time = ms(began.elapsed());
-            perform(app, effects)?;
-            Ok(time)
-        };
-        keys.split_whitespace().map(press).collect()
-    };
-    let opened = press(app, open)?.into_iter().fold(0.0, f64::max);
-    let mut times = Vec::new();
-    for _ in 0..PASSES {
-        times.extend(press(app, pressed)?);
-    }
-    press(app, back)?;
-    times.sort_by(f64::total_cmp);
-    let rank = |part: f64| times[((times.len() as f64 * part).ceil() as usize).clamp(1, times.len()) - 1];
-    let (columns, lines) = app.size;
-    println!(
-        "{columns}x{lines} {name}: frame p50 {:.2} ms, p99 {:.2} ms = {:.2} of {KEY_MS} ms; opened in {opened:.1} ms",
-        rank(0.5),
-        rank(0.99),
-        rank(0.99) / KEY_MS
-    );
-    Ok(())
-}
-
-/// The jobs that arrange trees and count cells, which need no recording; the time of others is not measured here.
-fn perform(app: &mut App, effects: Vec<UiEffect>) -> anyhow::Result<()> {
-    let ctx = Ctx::new(1);
-    for effect in effects {
-        let done = match effect {
-            UiEffect::Start(Job::CountCells { question }) => {
-                let cells = question.clone().count();
-                Done::Cells(Box::new(question), Box::new(Ok(cells)))
-            }
-            UiEffect::Start(Job::Arrange { model, comparison, arrangement, direction, has_callers_first }) => {
-                let began = Instant::now();
-                let callees_first = match direction {
-                    TreeDirection::CallersFirst => None,
-                    TreeDirection::CalleesFirst => Some(Arc::new(invert(&model, &comparison, &arrangement, &ctx)?)),
-                };
-                let callers_first = match has_callers_first {
-                    true => None,
-                    false => arrange(&model, &comparison, &arrangement, &ctx)?.map(Arc::new),
-                };
-                println!("the tree arranged in {:.0} ms, {direction:?}", ms(began.elapsed()));
-                Done::Arranged(arrangement, Ok(ArrangedTrees { callers_first, callees_first }))
-            }
-            _ => continue,
-        };
-        let next = update(app, UiMessage::Done(done));
-        perform(app, next)?;
-    }
     Ok(())
 }
 

@@ -118,7 +118,7 @@ pub mod cli {
     pub use crate::cli::{Parsed, parse};
 }
 pub mod command {
-    pub use crate::command::run;
+    pub use crate::command::{interface::backend, run};
 }
 pub mod compare {
     pub use crate::compare::{Comparison, ComparisonRequest, compare, share_of_group};

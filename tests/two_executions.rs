@@ -29,6 +29,14 @@ fn is_whole_timeline(timeline: &serde_json::Value, duration: i64) {
     // The execution itself begins and ends on its own thread.
     let times = |kind: &str| of_kind(kind).iter().map(|e| e["at_ns"].as_i64().unwrap()).collect::<Vec<_>>();
     assert_eq!((times("begin").first(), times("end").last()), (Some(&0), Some(&duration)));
+    // A wait that ends by a wake-up has that as an event, of the thread that the path was in.
+    let woken = list("waits").iter().filter(|wait| ["lock", "wakeup"].contains(&wait["via"].as_str().unwrap()));
+    for wait in woken {
+        let waker = &list("threads")[wait["waits_for"].as_u64().unwrap() as usize];
+        let name = format!("{} {}", waker["thread"].as_str().unwrap(), waker["tid"]);
+        let is_it = |e: &&serde_json::Value| e["at_ns"] == wait["end_ns"] && e["thread"] == wait["thread"];
+        assert!(of_kind("wakeup").iter().filter(is_it).any(|e| e["name"] == name.as_str()), "{wait} {name}");
+    }
     // A thread migrates where it runs on another CPU than when it last ran.
     let mut cpus = std::collections::BTreeMap::new();
     let mut moves = Vec::new();

@@ -51,6 +51,8 @@ pub struct Remarks {
     works: HashMap<ThreadId, Vec<WorkSpan>>,
     /// By host and the id that the signal names.
     stops: HashMap<(HostId, i32), Vec<StopSignal>>,
+    /// By host and the id that the signal names: the numbers of other signals.
+    signals: HashMap<(HostId, i32), Vec<(Timestamp, u8)>>,
     /// By host, in order: when the kernel's timers sent packets, and which of them were segments of TCP sent again.
     timer_packets: HashMap<HostId, Vec<TimerPacket>>,
     /// By host and CPU, in order: when a control group was throttled there.
@@ -99,6 +101,9 @@ impl Remarks {
                 RemarkKind::Stops(stopped) => {
                     let by = running().map(|by| StopSignal { time, by });
                     all.stops.entry((host, stopped)).or_default().extend(by);
+                }
+                RemarkKind::Signal { number, to } => {
+                    all.signals.entry((host, to)).or_default().push((time, number));
                 }
                 RemarkKind::Begins(work) => {
                     let Some(thread) = running() else { continue };
@@ -170,13 +175,14 @@ impl Remarks {
 
     /// The signals that were sent in a span to stop a thread or its process, with the threads that sent them.
     pub fn stop_signals(&self, thread: &Thread, span: Span) -> impl Iterator<Item = (Timestamp, ThreadId)> + '_ {
-        let ids = [Some(thread.tid), Some(thread.pid).filter(|pid| *pid != thread.tid)];
-        let sent = ids.map(|id| id.and_then(|id| self.stops.get(&(thread.host, id))));
-        sent.into_iter().flatten().flat_map(move |all| {
-            let first = all.partition_point(|signal| signal.time < span.start);
-            let within = all.get(first..).unwrap_or(&[]).iter().take_while(move |signal| signal.time < span.end);
-            within.map(|signal| (signal.time, signal.by))
-        })
+        let sent = ids(thread).filter_map(|id| self.stops.get(&id));
+        sent.flat_map(move |all| sent_in(all, span, |signal| signal.time).map(|signal| (signal.time, signal.by)))
+    }
+
+    /// The other signals that were sent to a thread or its process in a span, with their numbers.
+    pub fn signals(&self, thread: &Thread, span: Span) -> impl Iterator<Item = (Timestamp, u8)> + '_ {
+        let sent = ids(thread).filter_map(|id| self.signals.get(&id));
+        sent.flat_map(move |all| sent_in(all, span, |(time, _)| *time).copied())
     }
 
     /// The thread that sent the signal which stopped another at a time.
@@ -188,6 +194,18 @@ impl Remarks {
         });
         before.max_by_key(|signal| signal.time).map(|signal| signal.by)
     }
+}
+
+/// The ids by which a signal names a thread: its own, and that of its process.
+fn ids(thread: &Thread) -> impl Iterator<Item = (HostId, i32)> + use<> {
+    let Thread { host, tid, pid, .. } = *thread;
+    std::iter::once(tid).chain((pid != tid).then_some(pid)).map(move |id| (host, id))
+}
+
+/// Those of a list in order of time that are in a span.
+fn sent_in<T>(all: &[T], span: Span, time: impl Fn(&T) -> Timestamp) -> impl Iterator<Item = &T> {
+    let first = all.partition_point(|signal| time(signal) < span.start);
+    all.iter().skip(first).take_while(move |signal| time(signal) < span.end)
 }
 
 /// Work that has begun, of one thread.
@@ -279,6 +297,25 @@ mod tests {
         assert_eq!(works(&lost, 1), [(50, 60, Reclaim)]);
         assert!(works(&[(10, Begins(Reclaim))], 1).is_empty());
         assert_eq!(works(&[(95, Begins(WriteBack))], 1), [(100, 180, WriteBack)]);
+    }
+
+    #[test]
+    fn signals_are_those_of_the_thread_and_of_its_process() {
+        let signal = |number, to| RemarkKind::Signal { number, to };
+        let (timeline, remarks) =
+            of(&[(10, signal(10, 2)), (20, signal(14, PID)), (30, signal(9, 1)), (40, signal(2, 2))]);
+        let sent = |n: usize, span| {
+            let mut all: Vec<(Ns, u8)> = remarks
+                .signals(timeline.thread(thread(n)).unwrap(), span)
+                .map(|(time, number)| (time.ns(), number))
+                .collect();
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(sent(2, Span::of_ns(0, 100)), [(10, 10), (20, 14), (40, 2)]);
+        assert_eq!(sent(2, Span::of_ns(10, 40)), [(10, 10), (20, 14)]);
+        assert_eq!(sent(1, Span::of_ns(0, 100)), [(20, 14), (30, 9)]);
+        assert_eq!(remarks.stopped_by(timeline.thread(thread(2)).unwrap(), at(50)), None, "they stop nothing");
     }
 
     #[test]

@@ -7,8 +7,10 @@ use crate::base::clean;
 use crate::compare::condition::FailIf;
 use crate::confinement::Files;
 use crate::input::Argument;
+use crate::model::settings::Settings;
 use crate::options::{GroupOptions, InputOptions};
-use crate::session::{Session, UsageError};
+use crate::session::{MpiRuns, Session, UsageError};
+use crate::view::anomalies::{self, ListBounds};
 use crate::view::page::{Glyphs, Page};
 use crate::view::stderr::say;
 use crate::view::{json, text};
@@ -42,6 +44,33 @@ impl ExplainOptions {
     }
 }
 
+impl ExplainOptions {
+    /// No option names executions, so that an answer about the whole recording is one, too.
+    fn asks_about_all(&self) -> bool {
+        let GroupOptions { slow, fast, kind, baseline, .. } = &self.groups;
+        let names_groups = !slow.is_empty() || !fast.is_empty() || kind.is_some() || baseline.is_some();
+        !names_groups && self.groups.asked().is_none() && self.fail_if.is_none()
+    }
+
+    /// Nothing in a run repeats, so that it has no iterations to compare: what its ranks waited for, and its path, are
+    /// the answer, as `anomalies` has them.
+    fn whole_run(&self, run: &MpiRuns, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+        let mining = console.with_progress(|ctx| run.mine(ctx))?;
+        console.stage("mine");
+        let found = console.with_progress(|ctx| Ok(mining.anomalies(&Settings::default(), ctx)?))?;
+        console.stage("judge");
+        console.answer(
+            self.json,
+            || anomalies::json(&found, &mining.notices, None),
+            |_| {
+                let strips = if self.plain { 0 } else { ListBounds::FIRST.rows };
+                anomalies::text(&found, &mining.notices, None, ListBounds { rows: strips, ..ListBounds::FIRST })
+            },
+        )?;
+        Ok(mining.notices.clone().into())
+    }
+}
+
 impl Question for ExplainOptions {
     fn input(&self) -> &InputOptions {
         &self.input
@@ -69,6 +98,13 @@ impl Question for ExplainOptions {
     fn run(&self, mut session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         if let Session::Partials(partials) = &session {
             return partials.refuse("explain");
+        }
+        if let Session::Run(run) = &session
+            && self.asks_about_all()
+            && run.is_alone()
+            && !console.with_progress(|ctx| run.has_iterations(ctx))?
+        {
+            return self.whole_run(run, console);
         }
         let (model, comparison) = compared(&self.input, &self.groups, &[], &mut session, console)?;
         let comparison = with_delays(&mut session, comparison, console)?;

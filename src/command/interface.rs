@@ -90,23 +90,10 @@ impl Question for InterfaceOptions {
         }
         let title = session.title();
         let request = super::request(&self.groups, &self.input, &session);
-        let first = match session {
-            Session::Traces(_) | Session::Databases(_) | Session::Partials(_) => FirstQuestion::Executions,
-            Session::Run(_) => FirstQuestion::Patterns,
-        };
+        let first = first_question(&session);
         let has_events = !matches!(session, Session::Databases(_));
-        let notices = Arc::new(Mutex::new(session.notices()));
-        let backend = Box::new(Analyst {
-            session,
-            input: self.input.clone(),
-            groups: self.groups.clone(),
-            task: self.groups.asked(),
-            places: places(&self.traces(), &self.groups.symbols),
-            renamed,
-            mined: None,
-            history: None,
-            notices: Arc::clone(&notices),
-        });
+        let backend = Box::new(self.analyst(session, renamed));
+        let notices = Arc::clone(&backend.notices);
         let state = state_folder::folder().filter(|_| !self.tour).map(|folder| StateFile::new(&folder, &self.traces()));
         let known = state.as_ref().map_or_else(KnownRecording::default, StateFile::read);
         let saved = match (known.view, self.fresh) {
@@ -136,6 +123,43 @@ impl Question for InterfaceOptions {
         let notices = notices.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(notices.clone().into())
     }
+}
+
+impl InterfaceOptions {
+    fn analyst(&self, session: Session, renamed: Renamed) -> Analyst {
+        let notices = Arc::new(Mutex::new(session.notices()));
+        Analyst {
+            session,
+            input: self.input.clone(),
+            groups: self.groups.clone(),
+            task: self.groups.asked(),
+            places: places(&self.traces(), &self.groups.symbols),
+            renamed,
+            mined: None,
+            history: None,
+            notices,
+        }
+    }
+}
+
+fn first_question(session: &Session) -> FirstQuestion {
+    match session {
+        Session::Traces(_) | Session::Databases(_) | Session::Partials(_) => FirstQuestion::Executions,
+        Session::Run(_) => FirstQuestion::Patterns,
+    }
+}
+
+/// What answers the interface about a recording, and its first question, without the interface: tests draw the screens
+/// over recordings.
+#[cfg(not(program))]
+pub fn backend(trace: Argument, symbols: &Path, ctx: &Ctx) -> anyhow::Result<(Box<dyn Backend>, FirstQuestion)> {
+    let mut options = InterfaceOptions::default();
+    options.input.traces.push(trace);
+    options.groups.symbols.only.push(symbols.to_owned());
+    let open = super::open_options(&options.input, LeafChecks::AtOpening);
+    let session = Session::open(&options.input.traces, &open, ctx)?;
+    let first = first_question(&session);
+    Ok((Box::new(options.analyst(session, Renamed::new())), first))
 }
 
 /// True if the interface could show itself and take keys.

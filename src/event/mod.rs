@@ -17,6 +17,7 @@ pub mod operation;
 pub mod prev_state;
 pub mod profile;
 pub mod remark;
+pub mod signal;
 mod soft_irq;
 pub mod stack;
 pub mod task;

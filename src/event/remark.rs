@@ -116,6 +116,11 @@ pub enum RemarkKind {
         /// The frequency.
         khz: u32,
     },
+    /// Another signal is sent to the thread or process of this id.
+    Signal {
+        number: u8,
+        to: i32,
+    },
 }
 
 /// A remark on a thread.

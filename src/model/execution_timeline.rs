@@ -6,6 +6,7 @@
 use super::carrier::Carrier;
 use super::context::ContextId;
 use super::wait_kind::WaitKind;
+use crate::base::heap::block;
 use crate::base::time::{Ns, Timestamp};
 
 /// Events kept of one execution, at most; [`ExecutionTimeline::events_left_out`] counts the others.
@@ -73,8 +74,12 @@ pub enum TimelineEventKind {
     Message,
     /// The thread runs on another CPU than before.
     Migration,
-    /// A signal that stops it was sent to the thread or its process.
+    /// A signal was sent to the thread or its process.
     Signal,
+    /// It submitted a request to a disk, or had the kernel do so.
+    Request,
+    /// Another thread ended a wait of it.
+    Wakeup,
     /// The kernel works for the thread: reclaim, compaction, write-back.
     Work,
     /// The thread has another name from then on, as after an exec.
@@ -87,12 +92,14 @@ pub enum TimelineEventKind {
 
 impl TimelineEventKind {
     /// All of them, in the order of legends.
-    pub const ALL: [TimelineEventKind; 9] = [
+    pub const ALL: [TimelineEventKind; 11] = [
         TimelineEventKind::Call,
         TimelineEventKind::Fault,
         TimelineEventKind::Message,
         TimelineEventKind::Migration,
         TimelineEventKind::Signal,
+        TimelineEventKind::Request,
+        TimelineEventKind::Wakeup,
         TimelineEventKind::Work,
         TimelineEventKind::Rename,
         TimelineEventKind::Begin,
@@ -107,6 +114,8 @@ impl TimelineEventKind {
             TimelineEventKind::Message => "message",
             TimelineEventKind::Migration => "migration",
             TimelineEventKind::Signal => "signal",
+            TimelineEventKind::Request => "disk_request",
+            TimelineEventKind::Wakeup => "wakeup",
             TimelineEventKind::Work => "kernel_work",
             TimelineEventKind::Rename => "rename",
             TimelineEventKind::Begin => "begin",
@@ -121,7 +130,9 @@ impl TimelineEventKind {
             TimelineEventKind::Fault => "page fault",
             TimelineEventKind::Message => "message",
             TimelineEventKind::Migration => "migration",
-            TimelineEventKind::Signal => "stop signal",
+            TimelineEventKind::Signal => "signal",
+            TimelineEventKind::Request => "disk request",
+            TimelineEventKind::Wakeup => "wake-up",
             TimelineEventKind::Work => "kernel work",
             TimelineEventKind::Rename => "new name",
             TimelineEventKind::Begin => "begin",
@@ -136,6 +147,8 @@ impl TimelineEventKind {
             TimelineEventKind::Message => 'm',
             TimelineEventKind::Migration => 'g',
             TimelineEventKind::Signal => 's',
+            TimelineEventKind::Request => 'd',
+            TimelineEventKind::Wakeup => 'w',
             TimelineEventKind::Work => 'k',
             TimelineEventKind::Rename => 'x',
             TimelineEventKind::Begin => 'b',
@@ -149,13 +162,14 @@ impl TimelineEventKind {
 pub struct TimelineEvent {
     /// When it began; below 0 for calls that began before the execution.
     pub at_ns: Ns,
-    /// Its length; 0 for all but calls and work of the kernel.
+    /// Its length; 0 for all but calls, requests and work of the kernel.
     pub ns: Ns,
     /// Position of its thread.
     pub thread: u32,
     pub kind: TimelineEventKind,
-    /// The call, the carrier of the message, the CPUs of a migration, the sender of a signal, the work, the new name,
-    /// or the type of the execution that begins or ends; empty for faults.
+    /// The call, the carrier of the message, the CPUs of a migration, the signal (one that stops has its sender), the
+    /// bytes of a request and its disk, the thread that wakes, the work, the new name, or the type of the execution
+    /// that begins or ends; empty for faults.
     pub name: String,
     /// The result of the call, where it was recorded.
     pub result: Option<i64>,
@@ -204,6 +218,14 @@ pub struct ExecutionTimeline {
 }
 
 impl ExecutionTimeline {
+    /// Bytes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        let of_event = |event: &TimelineEvent| event.name.capacity() + event.error.as_ref().map_or(0, String::capacity);
+        let of_thread = |of: &TimelineThread| of.host.capacity() + of.process.capacity() + of.name.capacity();
+        let texts = self.events.iter().map(of_event).chain(self.threads.iter().map(of_thread)).sum::<usize>();
+        block(&self.threads) + block(&self.segments) + block(&self.waits) + block(&self.events) + texts
+    }
+
     /// Position of the segment at a time; the last one for times after the end.
     pub fn segment_at(&self, at_ns: Ns) -> Option<usize> {
         let after = self.segments.partition_point(|s| s.start_ns <= at_ns);

@@ -179,8 +179,8 @@ impl Session {
             Session::Traces(traces) => traces.model(task, places, timelines, ctx),
             Session::Run(run) if !timelines.is_empty() => {
                 anyhow::bail!(
-                    "{}: the timeline of an execution needs a recording with scheduler events; of an MPI run, panes 3 \
-                     and 4 draw the delays",
+                    "{}: the timeline of an execution needs a recording with scheduler events; of an MPI run, t \
+                     shows all ranks, panes 3 and 4 the delays",
                     run.title()
                 )
             }
@@ -322,6 +322,7 @@ pub fn align(
 ) -> anyhow::Result<(Alignment, PairedCalls)> {
     let aligned = moments::align(model, a, b).map_err(wrong)?;
     let calls = PairedCalls::new(model, a, Some(b), kernel, &ctx.cancel).map_err(wrong)?;
+    calls.hold(model, ctx);
     Ok((aligned, calls))
 }
 

@@ -126,6 +126,11 @@ impl MpiRuns {
         Ok(writer)
     }
 
+    /// Some rank repeats something: the run has iterations, which can be compared.
+    pub fn has_iterations(&self, ctx: &Ctx) -> anyhow::Result<bool> {
+        Ok(!iterations::tasks(&self.mine(ctx)?.mined).is_empty())
+    }
+
     /// Facts about this run's archive.
     pub(super) fn facts(&self) -> TraceFacts {
         let archive = &self.archive;

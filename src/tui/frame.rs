@@ -25,6 +25,8 @@ pub struct ScreenFrame {
     pub overlay: Rect,
     /// Inside the tree pane.
     pub tree: TreeLines,
+    /// The boxes of the tree, where it is drawn as an icicle.
+    pub icicle: Vec<IcicleBox>,
     /// Details of the item under the cursor, for the last lines of the tree pane, where its rows leave them empty.
     pub tree_details: Vec<StyledLine>,
     /// The heat map of the histogram pane.
@@ -135,6 +137,17 @@ impl TreeLines {
         let rows = height.saturating_sub(cause_head + shown + tree_head);
         TreeLines { cause_head, causes: shown, tree_head, rows, names: 0 }
     }
+}
+
+/// A node of the tree with its place in an icicle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IcicleBox {
+    pub node: u32,
+    /// The line, from that of the roots on.
+    pub level: usize,
+    /// The first column, and how many.
+    pub x: usize,
+    pub columns: usize,
 }
 
 /// Lines inside the pane of root causes.

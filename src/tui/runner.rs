@@ -176,6 +176,7 @@ fn timelines(
         Some(first) => PairedCalls::new(&model, first, other, kernel, &ctx.cancel)?,
         None => PairedCalls::default(),
     };
+    calls.hold(&model, ctx);
     let aligned = first.zip(other).map(|(first, other)| align(&model, first, other)).transpose()?;
     let divergence = aligned.and_then(|aligned| aligned.divergence());
     Ok(ReadTimelines { model, calls: Arc::new(calls), divergence })

@@ -160,7 +160,9 @@ pub fn line(model: &Model, execution: ExecutionId) -> ExecutionLine {
         listed(model, execution);
     let kind = kind.map_or_else(String::new, |kind| format!("{kind}  "));
     let who = if process == thread { process } else { format!("{thread} of {process}") };
-    let tid = tid.map_or_else(String::new, |tid| format!(" {tid}"));
+    // The name of a rank has its number.
+    let is_named = |tid: &i32| who.split(' ').any(|word| word.parse() == Ok(*tid));
+    let tid = tid.filter(|tid| !is_named(tid)).map_or_else(String::new, |tid| format!(" {tid}"));
     let most = most.map_or_else(String::new, |most| format!("  {}", most.in_words()));
     ExecutionLine {
         number: execution,

@@ -47,7 +47,7 @@ pub fn cells(timeline: &ExecutionTimeline, window: &Range<Ns>, columns: usize) -
     let threads = timeline.threads.len();
     let grid = ColumnGrid::new(window, columns);
     let mut times = vec![[0_u64; KINDS]; threads * columns];
-    let mut add = |thread: u32, kind: usize, range: Range<Ns>| {
+    let add = |times: &mut Vec<[u64; KINDS]>, thread: u32, kind: usize, range: Range<Ns>| {
         for (column, ns) in grid.parts(range) {
             if let Some(cell) = times.get_mut(thread as usize * columns + column) {
                 cell[kind] += ns;
@@ -55,12 +55,22 @@ pub fn cells(timeline: &ExecutionTimeline, window: &Range<Ns>, columns: usize) -
         }
     };
     let first = timeline.segments.partition_point(|s| s.end_ns() <= window.start);
+    // Segments follow each other: the column of each is that of the one before, or a later one.
+    let mut column = 0;
     for segment in timeline.segments.iter().skip(first).take_while(|s| s.start_ns < window.end) {
-        add(segment.thread, segment.state as usize, segment.start_ns..segment.end_ns());
+        while column + 1 < columns && grid.start(column + 1) <= segment.start_ns {
+            column += 1;
+        }
+        let (kind, range) = (segment.state as usize, segment.start_ns..segment.end_ns());
+        if range.start < window.start || range.end > grid.start(column + 1) {
+            add(&mut times, segment.thread, kind, range);
+        } else if let Some(cell) = times.get_mut(segment.thread as usize * columns + column) {
+            cell[kind] += segment.ns.unsigned_abs();
+        }
     }
     let first = timeline.waits.partition_point(|w| w.end_ns <= window.start);
     for wait in timeline.waits.iter().skip(first).filter(|w| w.start_ns < window.end) {
-        add(wait.waiter, KINDS - 1, wait.start_ns..wait.end_ns);
+        add(&mut times, wait.waiter, KINDS - 1, wait.start_ns..wait.end_ns);
     }
     let cell = |times: &[u64; KINDS]| {
         let (most, ns) = times.iter().enumerate().rev().max_by_key(|(_, ns)| **ns).unwrap_or((0, &0));
@@ -91,7 +101,7 @@ pub fn event_text(timeline: &ExecutionTimeline, event: &TimelineEvent) -> String
     let name = clean::text(&event.name);
     let what = match event.kind {
         TimelineEventKind::Call => name.into_owned(),
-        TimelineEventKind::Signal => format!("stop signal from {name}"),
+        TimelineEventKind::Wakeup => format!("woken by {name}"),
         kind if name.is_empty() => kind.words().to_owned(),
         kind => format!("{} {name}", kind.words()),
     };

@@ -201,7 +201,8 @@ pub fn write(w: &Waiting, rows: usize, out: &mut String) -> std::fmt::Result {
         )?;
         writeln!(out, "  {ideal} is the length of the run on a network that delivers every message at once")?;
     }
-    for (title, shown) in [("waiting", StripContent::Waiting), ("computing", StripContent::Computing)] {
+    let strips = [("waiting", StripContent::Waiting), ("computing", StripContent::Computing)];
+    for (title, shown) in strips.into_iter().filter(|_| rows > 0) {
         writeln!(out, "\n{title} over time, from 0 % ( ) to 100 % (#)")?;
         for line in strips::lines(&w.strip, shown, rows, COLUMNS) {
             writeln!(out, "{line}")?;

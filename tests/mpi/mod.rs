@@ -2,6 +2,7 @@
 //! damaged in every way, read without harm; and the recorded corpus against its oracle, where it is unpacked.
 
 mod damage;
+mod once;
 mod raw;
 mod reading;
 mod recorded;

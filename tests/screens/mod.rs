@@ -15,6 +15,7 @@ mod panes;
 mod patterns;
 mod random;
 mod recording;
+mod recordings;
 mod saved;
 mod stacks;
 mod states;

@@ -184,3 +184,48 @@ fn a_choice_that_is_no_guess_asks_nothing() {
     session.choose(TaskChoice { by: ChosenBy::Recorded, ..guessed() });
     assert!(session.app.layers.is_empty());
 }
+
+/// A task of a user: its letter in the review of November 2026, what it is, the keys that do it once the recording is
+/// open, how many the review counted for it, and what the screen shows then.
+type CountedTask = (char, &'static str, fn() -> Session, &'static str, usize, &'static str);
+
+/// The tasks that are done in the interface. A request at a time of day (d), a page for a colleague (e), one process
+/// (k) and another version (b) have tests of their own above; a condition for CI (f) and two hosts (g) are one command
+/// each.
+const COUNTED: [CountedTask; 7] = [
+    ('a', "why the slow tail is slow", usual, "", 0, "▌ Waiting in pthread_mutex_lock for thread journal"),
+    ('a', "why p99 is slow", usual, "s d u r a t i o n > = p 9 9 Enter", 16, "duration>=p99 "),
+    ('c', "the difference as JSON", usual, "e Enter", 2, "The file exists. Overwrite it?"),
+    ('h', "a delay to its source", patterns_first, "4", 1, "path 1 of "),
+    ('i', "executions of a type", usual, "s t y p e = Tab Enter", 8, "type=append "),
+    ('j', "who holds the lock", usual, "", 0, "thread journal"),
+    ('l', "the way back", narrowed, "u", 1, "slow     24 of 700"),
+];
+
+fn narrowed() -> Session {
+    let mut session = usual();
+    session.ready();
+    session.keys("s Ctrl-u t y p e = a p p e n d Enter");
+    assert!(!session.lines().join("\n").contains("slow     24 of 700"));
+    session
+}
+
+fn patterns_first() -> Session {
+    let mut session = Session::beginning(80, 24, ColourDepth::True, FirstQuestion::Patterns);
+    session.mined();
+    session
+}
+
+#[test]
+fn the_counted_tasks_take_no_more_keys_than_the_review_counted() {
+    for (letter, task, begin, keys, most, shows) in COUNTED {
+        let mut session = begin();
+        if session.app.comparison.is_none() && letter != 'h' {
+            session.ready();
+        }
+        session.keys(keys);
+        let played = Played { session, keys: keys.split_whitespace().count() };
+        assert!(played.keys <= most, "{letter}, {task}: {} keys, not {most}", played.keys);
+        assert!(played.page().contains(shows), "{letter}, {task}: no {shows:?} on\n{}", played.page());
+    }
+}

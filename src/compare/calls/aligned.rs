@@ -12,7 +12,8 @@
 
 use super::repeats::{RepeatRun, Units};
 use super::{CallTree, PathCall, children};
-use crate::base::ctx::{Cancel, Cancelled};
+use crate::base::ctx::{Cancel, Cancelled, Ctx};
+use crate::base::heap::{MemoryPart, block};
 use crate::base::time::Ns;
 use crate::compare::CompareError;
 use crate::compare::arranged::KernelFrames;
@@ -21,7 +22,9 @@ use crate::compare::sequence::{Paired, paired};
 use crate::model::Model;
 use crate::model::context::{ContextId, Contexts, Frame};
 use crate::model::execution::ExecutionId;
+use crate::model::execution_timeline::ExecutionTimeline;
 use foldhash::HashMap;
+use get_size2::GetSize;
 
 /// Steps of the alignment of two sequences, at most.
 const MOST_STEPS: usize = 1 << 20;
@@ -107,6 +110,15 @@ impl PairedCalls {
         }
         let trees = [Some(a), b].map(|id| id.map_or_else(CallTree::default, |id| CallTree::new(model, id, kernel)));
         Ok(Self::of(&model.contexts, trees, cancel)?)
+    }
+
+    /// Count them among the results that a question holds at once: beside the executions and the timelines of which
+    /// they are made.
+    pub fn hold(&self, model: &Model, ctx: &Ctx) {
+        let trees: usize = self.trees.iter().map(CallTree::heap_bytes).sum();
+        let own = trees + block(&self.rows) + self.row_of.iter().map(block).sum::<usize>();
+        let timelines: usize = model.timelines.values().map(ExecutionTimeline::heap_bytes).sum();
+        ctx.progress.parts.hold(MemoryPart::Results, model.executions.get_heap_size() + timelines + own);
     }
 
     /// Align two trees.

@@ -13,6 +13,7 @@
 pub mod aligned;
 mod repeats;
 
+use crate::base::heap::block;
 use crate::base::time::Ns;
 use crate::compare::arranged::{KernelFrames, hidden_functions};
 use crate::model::Model;
@@ -78,6 +79,12 @@ impl CallTree {
             CallTree::of(&model.contexts, timeline, &hidden, MOST_CALLS)
         });
         CallTree { hides_kernel, ..tree.unwrap_or_default() }
+    }
+
+    /// Bytes on the heap.
+    fn heap_bytes(&self) -> usize {
+        let levels: usize = self.levels.iter().map(block).sum();
+        block(&self.calls) + block(&self.levels) + levels + block(&self.lines)
     }
 
     fn of(contexts: &Contexts, timeline: &ExecutionTimeline, hidden: &[bool], most: usize) -> CallTree {

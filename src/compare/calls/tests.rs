@@ -43,6 +43,24 @@ fn drawn(segments: &[(&str, Ns)], kernel: KernelFrames) -> Vec<String> {
 }
 
 #[test]
+fn calls_and_timelines_are_counted_among_the_results() {
+    use crate::base::ctx::{Cancel, Ctx};
+    let held = |turns: usize| {
+        let mut model = Model::default();
+        let segments: Vec<(&str, Ns)> = [("p main", 5), ("p main read", 10)].repeat(turns);
+        let timeline = timeline(&mut model, &segments);
+        model.timelines.insert(ExecutionId::at(0), timeline);
+        let first = ExecutionId::at(0);
+        let calls = aligned::PairedCalls::new(&model, first, None, KernelFrames::Shown, &Cancel::default()).unwrap();
+        let ctx = Ctx::new(1);
+        calls.hold(&model, &ctx);
+        ctx.progress.parts.held().map(|part| part.most as usize).sum::<usize>()
+    };
+    let each = 2 * size_of::<TimelineSegment>() + size_of::<PathCall>() + size_of::<aligned::AlignedRow>();
+    assert!(held(1_000) - held(10) >= 990 * each / 2, "{} {}", held(1_000), held(10));
+}
+
+#[test]
 fn distinct_calls_have_distinct_boxes_in_order() {
     let segments = [("p main", 5), ("p main read", 10), ("p main", 1), ("p main read", 20), ("p main read [pread]", 4)];
     let expected = ["p@0+40", " main@0+40", "  read@5+10", "  read@16+24", "   [pread]@36+4"];

@@ -1,20 +1,21 @@
-//! The events on the threads of a path: calls, faults, messages, migrations, stop signals, work of the kernel, new
-//! names, executions that begin and end.
+//! The events on the threads of a path: calls, faults, messages, migrations, signals, requests to disks, wake-ups, work
+//! of the kernel, new names, executions that begin and end.
 //!
 //! In: a timeline with its threads, segments and waits. Out: its events, in order of time, the first
 //! [`MOST_EVENTS`] of them. They are those of a thread while the path was in it, or while it waited for a thread of the
 //! path. Priorities, frequencies and packets of timers have no event here: they are about a CPU or a host, or show in
-//! the states. Cost: linear in these events, and a pass over the delimiting events of the recording.
+//! the states. Cost: linear in these events, in the states of the threads and the requests of all disks meanwhile, and
+//! a pass over the delimiting events of the recording.
 
 use super::{Drawing, ThreadWindow};
 use crate::base::names::NameId;
 use crate::base::time::Span;
-use crate::event::errno;
+use crate::event::{errno, signal};
 use crate::model::carrier::Carrier;
 use crate::model::execution_timeline::{MOST_EVENTS, TimelineEvent, TimelineEventKind};
 use crate::model::wait_kind::WaitKind;
-use crate::timeline::ThreadId;
 use crate::timeline::questions::Asker;
+use crate::timeline::{SegmentKind, ThreadId};
 
 /// Add the events of a timeline that has all else.
 pub(super) fn add(drawing: &mut Drawing<'_>) {
@@ -24,6 +25,8 @@ pub(super) fn add(drawing: &mut Drawing<'_>) {
         add_calls(drawing, *thread, *span, lane, &mut events);
         add_faults(drawing, *thread, *span, lane, &mut events);
         add_remarks(drawing, *thread, *span, lane, &mut events);
+        add_requests(drawing, *thread, *span, lane, &mut events);
+        add_wakeups(drawing, *thread, *span, lane, &mut events);
     }
     add_messages(drawing, &mut events);
     add_migrations(drawing, &mut events);
@@ -78,12 +81,46 @@ fn add_remarks(drawing: &Drawing<'_>, id: ThreadId, span: Span, lane: u32, event
     let name = |id: NameId| timeline.names().get(id).to_owned();
     events.extend(remarks.stop_signals(thread, span).map(|(time, by)| {
         let sender = timeline.thread(by);
-        let named = sender.and_then(|sender| Some(format!("{} {}", name(sender.name_at(time)?), sender.tid)));
-        point(drawing.since(time), lane, TimelineEventKind::Signal, named.unwrap_or_default())
+        let named = sender.and_then(|sender| Some(format!(", from {} {}", name(sender.name_at(time)?), sender.tid)));
+        let text = format!("to stop{}", named.unwrap_or_default());
+        point(drawing.since(time), lane, TimelineEventKind::Signal, text)
     }));
+    let others = remarks.signals(thread, span);
+    events.extend(
+        others.map(|(time, number)| point(drawing.since(time), lane, TimelineEventKind::Signal, signal::name(number))),
+    );
     let renames = thread.renames_in(span).iter();
     let rename = |at, text| point(at, lane, TimelineEventKind::Rename, text);
     events.extend(renames.map(|renamed| rename(drawing.since(renamed.from), name(renamed.name))));
+}
+
+/// The requests to disks that the thread submitted, or had a thread of the kernel submit.
+fn add_requests(drawing: &Drawing<'_>, id: ThreadId, span: Span, lane: u32, events: &mut Vec<TimelineEvent>) {
+    let reader = drawing.inputs.timeline.reader(Asker::Explain);
+    let requests = reader.requests().begun_in(span);
+    let own = requests.filter(|request| request.submitter == Some(id) || request.queued_by == Some(id));
+    events.extend(own.map(|request| {
+        let (way, bytes) = (if request.write { "write" } else { "read" }, request.bytes);
+        let name = format!("{way} of {bytes} bytes, disk {}", request.device);
+        TimelineEvent {
+            ns: request.span.len(),
+            ..point(drawing.since(request.span.start), lane, TimelineEventKind::Request, name)
+        }
+    }));
+}
+
+/// The ends of waits that another thread caused. Those for the network are messages.
+fn add_wakeups(drawing: &Drawing<'_>, id: ThreadId, span: Span, lane: u32, events: &mut Vec<TimelineEvent>) {
+    let timeline = drawing.inputs.timeline;
+    let reader = timeline.reader(Asker::Explain);
+    let states = reader.segments(id).within(span).filter(|state| state.kind != SegmentKind::Network);
+    let woken = states.filter_map(|state| Some((state.span.end, state.waker?)));
+    let woken: Vec<_> = woken.filter(|(at, _)| *at > span.start && *at <= span.end).collect();
+    events.extend(woken.into_iter().filter_map(|(at, waker)| {
+        let thread = timeline.thread(waker.thread)?;
+        let name = timeline.names().get(thread.name_at(waker.at)?);
+        Some(point(drawing.since(at), lane, TimelineEventKind::Wakeup, format!("{name} {}", thread.tid)))
+    }));
 }
 
 /// The messages that ended waits.

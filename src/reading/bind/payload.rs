@@ -224,8 +224,13 @@ impl Payload<'_, '_> {
         match self.bound.shape {
             Shape::Remark(kind) => Some(Kind::Remark(kind)),
             Shape::Signal => {
-                let stops = STOP_SIGNALS.contains(&self.values.number(self.slot(0)));
-                stops.then(|| Kind::Remark(RemarkKind::Stops(self.id(1))))
+                let number = self.values.number(self.slot(0));
+                let to = self.id(1);
+                if STOP_SIGNALS.contains(&number) {
+                    return Some(Kind::Remark(RemarkKind::Stops(to)));
+                }
+                let number = u8::try_from(number).ok().filter(|number| *number > 0)?;
+                Some(Kind::Remark(RemarkKind::Signal { number, to }))
             }
             Shape::Frequency => {
                 let khz = u32::try_from(self.word(0)?).ok().filter(|khz| *khz > 0)?;

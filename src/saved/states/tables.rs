@@ -54,6 +54,7 @@ packed_variants! {
         Retransmits,
         Throttled,
         Frequency { cpu, khz },
+        Signal { number, to },
     }
 }
 

@@ -193,17 +193,18 @@ fn list(app: &mut App, filters: &[Filter]) {
 }
 
 /// Show a list of these.
-fn show_list(app: &mut App, mut ids: Vec<ExecutionId>) {
+fn show_list(app: &mut App, ids: Vec<ExecutionId>) {
     let Some(model) = app.model.clone() else { return };
-    let slowest_first = |id: &ExecutionId| (Reverse(model.executions.duration(id.index())), *id);
+    // A duration is unpacked once: looking at a million of them in each comparison would hold up the screen.
+    let mut ids: Vec<_> = ids.into_iter().map(|id| (Reverse(model.executions.duration(id.index())), id)).collect();
     let left_out = ids.len().saturating_sub(MOST);
     if left_out > 0 {
-        // Sorting a million of them would hold up the screen.
-        ids.select_nth_unstable_by_key(MOST, slowest_first);
+        ids.select_nth_unstable(MOST);
         ids.truncate(MOST);
         app.say(format!("the {MOST} slowest; {} faster ones are not listed", figure::count(left_out as u64)));
     }
-    ids.sort_unstable_by_key(slowest_first);
+    ids.sort_unstable();
+    let ids: Vec<ExecutionId> = ids.into_iter().map(|(_, id)| id).collect();
     let digits = ids.iter().max().map_or(1, |last| last.raw().to_string().len());
     let item = |id: &ExecutionId| {
         let ExecutionLine { number, start, duration, what } = line(&model, *id);

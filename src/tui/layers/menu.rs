@@ -1,7 +1,7 @@
 //! A list to choose from, narrowed by typing.
 //!
 //! In: entries, then keys and clicks. Executions can be marked: two of them are compared, several become the slow
-//! group. Narrowing costs O(entries) for each key.
+//! group. A key that narrows or orders costs a look at all entries; all others, and drawing, the lines on the screen.
 
 use crate::tui::app::{App, Layer, LayerResponse};
 use crate::tui::canvas::{Canvas, width};
@@ -93,14 +93,18 @@ impl MenuOrder {
 pub struct Menu<C> {
     pub title: &'static str,
     /// The text typed.
-    pub input: TextInput,
-    pub items: Vec<MenuItem<C>>,
+    input: TextInput,
+    items: Vec<MenuItem<C>>,
+    /// Positions of the entries that fit, in their order.
+    found: Vec<u32>,
+    /// Columns of the longest name, and of the shortest help.
+    columns: [usize; 2],
     /// Position of the cursor among those that fit.
     pub at: usize,
     /// Numbers of the executions that are marked.
     pub marked: BTreeSet<u32>,
     /// The order of executions.
-    pub order: MenuOrder,
+    order: MenuOrder,
 }
 
 /// Changes the order of executions.
@@ -112,7 +116,31 @@ const TAKE: KeyPress = KeyPress::control('s');
 impl<C: Choice> Menu<C> {
     /// A list with nothing typed yet.
     pub fn new(title: &'static str, items: Vec<MenuItem<C>>) -> Menu<C> {
-        Menu { title, input: TextInput::default(), items, at: 0, marked: BTreeSet::new(), order: MenuOrder::Given }
+        let (input, found, columns) = (TextInput::default(), Vec::new(), [0; 2]);
+        let (marked, order) = (BTreeSet::new(), MenuOrder::Given);
+        let mut menu = Menu { title, input, items: Vec::new(), found, columns, at: 0, marked, order };
+        menu.put(items);
+        menu
+    }
+
+    fn put(&mut self, items: Vec<MenuItem<C>>) {
+        let widest = items.iter().map(|item| width(&item.name)).max().unwrap_or(0);
+        let least = items.iter().map(|item| width(&item.help)).min().unwrap_or(0);
+        (self.items, self.columns) = (items, [widest, least]);
+        self.narrow();
+    }
+
+    /// Find the entries that fit the typed text: all its words occur in the name or in the help. Those whose names
+    /// begin with its first word come first, unless they are ordered otherwise.
+    fn narrow(&mut self) {
+        let mut found = fitting(&self.items, self.input.text());
+        let item = |at: &u32| &self.items[*at as usize];
+        match self.order {
+            MenuOrder::Given => {}
+            MenuOrder::Time => found.sort_by_key(|at| item(at).choice.execution()),
+            MenuOrder::Text => found.sort_by(|a, b| item(a).help.cmp(&item(b).help)),
+        }
+        self.found = found;
     }
 
     /// True for a list of executions.
@@ -120,16 +148,9 @@ impl<C: Choice> Menu<C> {
         self.items.first().is_some_and(|item| item.choice.execution().is_some())
     }
 
-    /// The entries that fit the typed text: all its words occur in the name or in the help. Those whose names begin
-    /// with its first word come first, unless they are ordered otherwise.
-    pub fn fitting(&self) -> impl Iterator<Item = &MenuItem<C>> {
-        let mut found: Vec<&MenuItem<C>> = fitting(&self.items, self.input.text()).collect();
-        match self.order {
-            MenuOrder::Given => {}
-            MenuOrder::Time => found.sort_by_key(|item| item.choice.execution()),
-            MenuOrder::Text => found.sort_by_key(|item| item.help.as_str()),
-        }
-        found.into_iter()
+    /// The entries that fit the typed text, in their order.
+    pub fn fitting(&self) -> impl ExactSizeIterator<Item = &MenuItem<C>> {
+        self.found.iter().map(|at| &self.items[*at as usize])
     }
 
     /// The entry under the cursor.
@@ -162,7 +183,7 @@ impl<C: Choice> Menu<C> {
     /// Replace the entries; the cursor stays on the one of the same name.
     pub fn replace(&mut self, items: Vec<MenuItem<C>>) {
         let here = self.fitting().nth(self.at).map(|item| item.name.clone());
-        self.items = items;
+        self.put(items);
         let at = self.fitting().position(|item| Some(&item.name) == here.as_ref());
         self.at = at.unwrap_or(0);
     }
@@ -183,13 +204,12 @@ impl<C: Choice> Menu<C> {
         canvas.text(2, 0, &format!(" {}{order} ", self.title), StyleScope::Title);
         self.input.draw(canvas, 1, "");
         let shown = canvas.height().saturating_sub(2);
-        let found: Vec<&MenuItem<C>> = self.fitting().collect();
-        if found.is_empty() {
+        if self.found.is_empty() {
             canvas.text(2, 2, "no match", StyleScope::Dim);
         }
         let offset = (self.at + 1).saturating_sub(shown);
-        let widest = name_columns(&self.items, canvas.width());
-        for (y, choice) in found.iter().skip(offset).take(shown).enumerate() {
+        let widest = name_columns(self.columns, canvas.width());
+        for (y, choice) in self.fitting().skip(offset).take(shown).enumerate() {
             let here = offset + y == self.at;
             let end = canvas.text_in(
                 2,
@@ -210,9 +230,8 @@ impl<C: Choice> Menu<C> {
 
     fn press(&mut self, key: KeyPress) -> LayerResponse {
         const PAGE: usize = 10;
-        let found: Vec<&MenuItem<C>> = self.fitting().collect();
-        let last = found.len().saturating_sub(1);
-        let here = found.get(self.at).map(|item| item.choice.clone());
+        let last = self.found.len().saturating_sub(1);
+        let here = self.here();
         match key.plain() {
             Some(KeyCode::Esc) => return LayerResponse::CLOSE,
             Some(KeyCode::Enter) => return here.map_or(LayerResponse::TAKEN, C::chosen),
@@ -237,6 +256,7 @@ impl<C: Choice> Menu<C> {
             _ if key == ORDER && self.is_of_executions() => {
                 self.order = self.order.next();
                 self.at = 0;
+                self.narrow();
             }
             _ if key == TAKE => {
                 let taken = self.taken();
@@ -247,6 +267,7 @@ impl<C: Choice> Menu<C> {
             _ => {
                 if self.input.key(key) {
                     self.at = 0;
+                    self.narrow();
                 }
             }
         }
@@ -254,16 +275,17 @@ impl<C: Choice> Menu<C> {
     }
 }
 
-fn fitting<'a, C>(items: &'a [MenuItem<C>], typed: &str) -> impl Iterator<Item = &'a MenuItem<C>> {
+/// Positions of those that fit, those whose names begin with the first word first.
+fn fitting<C>(items: &[MenuItem<C>], typed: &str) -> Vec<u32> {
     let words: Vec<String> = typed.split_whitespace().map(str::to_lowercase).collect();
     let starts = |c: &MenuItem<C>| !words.is_empty() && c.name.to_lowercase().starts_with(&words[0]);
     let fits = |c: &MenuItem<C>| {
         let text = format!("{} {}", c.name, c.help).to_lowercase();
         words.iter().all(|w| text.contains(w))
     };
-    let (first, rest): (Vec<&MenuItem<C>>, Vec<&MenuItem<C>>) =
-        items.iter().filter(|c| fits(c)).partition(|c| starts(c));
-    first.into_iter().chain(rest)
+    let fitting = (0_u32..).zip(items).filter(|(_, c)| words.is_empty() || fits(c));
+    let (first, rest): (Vec<_>, Vec<_>) = fitting.partition(|(_, c)| starts(c));
+    first.into_iter().chain(rest).map(|(at, _)| at).collect()
 }
 
 impl<C: Choice> Layer for Menu<C> {
@@ -276,6 +298,7 @@ impl<C: Choice> Layer for Menu<C> {
     fn paste(&mut self, text: &str) -> LayerResponse {
         self.input.insert(text);
         self.at = 0;
+        self.narrow();
         LayerResponse::TAKEN
     }
 
@@ -287,7 +310,7 @@ impl<C: Choice> Layer for Menu<C> {
         }
         let offset = (self.at + 1).saturating_sub(usize::from(area.height).saturating_sub(2));
         let entry = usize::from(at.y - area.y).checked_sub(2).map(|line| offset + line);
-        match entry.filter(|entry| *entry < self.fitting().count()) {
+        match entry.filter(|entry| *entry < self.found.len()) {
             Some(entry) if entry == self.at => self.press(KeyPress::of(KeyCode::Enter)),
             Some(entry) => {
                 let before = self.here().and_then(|here| here.execution());
@@ -327,11 +350,10 @@ impl<C: Choice> Layer for Menu<C> {
     }
 }
 
-/// Columns of the names: what the figures beside them leave, or half where sentences stand there.
-fn name_columns<C>(choices: &[MenuItem<C>], columns: usize) -> usize {
+/// Columns of the names, of which the longest and the shortest help have these: what the figures beside them leave, or
+/// half where sentences stand there.
+fn name_columns([widest, figures]: [usize; 2], columns: usize) -> usize {
     const LEAST: usize = 12;
-    let widest = choices.iter().map(|c| width(&c.name)).max().unwrap_or(0);
-    let figures = choices.iter().map(|c| width(&c.help)).min().unwrap_or(0);
     let left = columns.saturating_sub(figures + 4);
     widest.min(if left >= LEAST && figures > 0 { left } else { columns / 2 })
 }

@@ -268,11 +268,12 @@ fn details(
         false => String::new(),
     };
     let requests = mean.disk_requests.map_or_else(String::new, |requests| format!(" (queue {requests:.1})"));
+    // Without a scheduler's events the CPUs are unknown: the use is that of one.
+    let of = if cpus == 0 { "a CPU".to_owned() } else { figure::plural(cpus.into(), "CPU") };
     let first = format!(
-        "{}: {} of {}; threads: {:.1} runnable, {:.1} on disk{requests}, {:.1} on network{lost}{executions}",
+        "{}: {} of {of}; threads: {:.1} runnable, {:.1} on disk{requests}, {:.1} on network{lost}{executions}",
         stamp(column.span.start),
         figure::percent(mean.cpu_use, 0),
-        figure::plural(cpus.into(), "CPU"),
         mean.runnable,
         mean.on_disk,
         mean.on_network,

@@ -22,7 +22,7 @@ pub struct ListBounds {
     /// Rows of waits without a known cause.
     pub waits: usize,
     pub patterns: usize,
-    /// Rows of strips.
+    /// Rows of strips; 0: without them.
     pub rows: usize,
 }
 

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod lanes;
+mod recording;
 mod ring;
 mod server;
 

@@ -6,7 +6,7 @@ use super::{chart, trees};
 use crate::base::column_grid::ColumnGrid;
 use crate::base::figure;
 use crate::base::time::{Ns, Timestamp};
-use crate::model::execution_timeline::ExecutionTimeline;
+use crate::model::execution_timeline::{ExecutionTimeline, TimelineEvent};
 use crate::tui::app::App;
 use crate::tui::canvas::{Canvas, width, wrap};
 use crate::tui::job::Busy;
@@ -177,12 +177,15 @@ fn lanes(
 
 /// Letters of the events of each thread; `+` where a column has several kinds.
 fn events(timeline: &ExecutionTimeline, grid: &ColumnGrid) -> Vec<Vec<(usize, char)>> {
-    let line = |thread: usize| {
-        let of_thread = timeline.events.iter().filter(move |event| event.thread as usize == thread);
-        let marks = event_marks(of_thread, grid).into_iter().enumerate();
+    let mut of_threads: Vec<Vec<&TimelineEvent>> = vec![Vec::new(); timeline.threads.len()];
+    for event in &timeline.events {
+        of_threads.get_mut(event.thread as usize).into_iter().for_each(|events| events.push(event));
+    }
+    let line = |events: Vec<&TimelineEvent>| {
+        let marks = event_marks(events.into_iter(), grid).into_iter().enumerate();
         marks.filter(|(_, mark)| *mark != ' ').collect()
     };
-    (0..timeline.threads.len()).map(line).collect()
+    of_threads.into_iter().map(line).collect()
 }
 
 /// The events of all threads in one line.

@@ -88,7 +88,7 @@ pub fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<ReadTim
         }
         Ok(read) => match LoadedTimelines::new(read, asked.to_vec()) {
             Some(loaded) => TimelineContent::Loaded(Box::new(loaded)),
-            None => TimelineContent::Failed("this execution has no recorded path".to_owned()),
+            None => TimelineContent::Failed(why_none(app).to_owned()),
         },
     };
     let (is_busy, is_known) = (app.busy.is_some(), app.overview.whole.is_some());
@@ -103,6 +103,14 @@ pub fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<ReadTim
     let job = if asks { view.ask_who_else(is_busy) } else { None };
     if let Some(job) = job {
         app.begin(job);
+    }
+}
+
+/// Why there is nothing to draw of an execution.
+fn why_none(app: &App) -> &'static str {
+    match app.model.as_ref().is_some_and(|model| model.profile.is_some()) {
+        true => "a profile holds samples, of which none lasts; t shows when each thread had samples",
+        false => "this execution has no recorded path",
     }
 }
 

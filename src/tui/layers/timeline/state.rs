@@ -20,7 +20,7 @@ use crate::model::Model;
 use crate::model::concurrent::ConcurrentQuestion;
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
-use crate::model::execution_timeline::{ExecutionTimeline, TimelineSegment};
+use crate::model::execution_timeline::{ExecutionTimeline, TimelineSegment, event_letters};
 use crate::model::wait_kind::WaitKind;
 use crate::tui::concurrent::ConcurrentAnswer;
 use crate::tui::job::ReadTimelines;
@@ -117,6 +117,9 @@ pub struct LoadedTimelines {
     pub search: TextSearch,
     /// Who else used the CPU, the disk, a lock.
     pub concurrent: Option<ConcurrentAnswer>,
+    /// The states that occur, and the letters of the events with their meanings: of both executions.
+    pub states: Vec<WaitKind>,
+    pub letters: Vec<(char, &'static str)>,
 }
 
 impl LoadedTimelines {
@@ -146,7 +149,18 @@ impl LoadedTimelines {
             events: false,
             search: TextSearch::default(),
             concurrent: None,
+            states: Vec::new(),
+            letters: Vec::new(),
         };
+        let both = || (0..2).filter_map(|at| loaded.timeline(at));
+        let mut occurs = [false; WaitKind::ALL.len()];
+        both().flat_map(|timeline| &timeline.segments).for_each(|segment| occurs[segment.state as usize] = true);
+        let states = WaitKind::ALL.into_iter().zip(occurs).filter(|(_, occurs)| *occurs).map(|(state, _)| state);
+        let states = states.collect();
+        let mut letters: Vec<_> = both().flat_map(|timeline| event_letters(&timeline.events)).collect();
+        letters.sort_unstable();
+        letters.dedup();
+        (loaded.states, loaded.letters) = (states, letters);
         loaded.link();
         loaded.window = loaded.whole();
         Some(loaded)
@@ -330,7 +344,7 @@ impl LoadedTimelines {
     /// Search the segments of the execution in front: by a frame of their contexts, or their thread.
     pub fn find(&mut self, text: &str) {
         self.search = TextSearch { text: text.to_owned(), matches: Vec::new() };
-        let Some(timeline) = self.timeline(self.front) else { return };
+        let Some(timeline) = self.timeline(self.front).filter(|_| !text.is_empty()) else { return };
         let mut known: BTreeMap<ContextId, bool> = BTreeMap::new();
         let threads: Vec<bool> = timeline.threads.iter().map(|t| self.search.is_in(&thread_name(t))).collect();
         let mut is_match = |segment: &TimelineSegment| {

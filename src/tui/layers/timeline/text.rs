@@ -6,9 +6,7 @@ use crate::base::figure;
 use crate::base::time::Ns;
 use crate::compare::calls::PathCall;
 use crate::model::carrier::Carrier;
-use crate::model::execution_timeline::{
-    ExecutionTimeline, TimelineEvent, TimelineEventKind, TimelineSegment, event_letters,
-};
+use crate::model::execution_timeline::{ExecutionTimeline, TimelineEvent, TimelineEventKind, TimelineSegment};
 use crate::model::wait_kind::WaitKind;
 use crate::tui::canvas::{width, wrap};
 use crate::tui::theme::StyleScope;
@@ -202,20 +200,12 @@ fn events(timeline: &ExecutionTimeline, segment: &TimelineSegment) -> String {
 
 /// The letters of the events that are marked, where they are, and those of the states that occur.
 pub fn legends(loaded: &LoadedTimelines, columns: usize) -> Vec<StyledLine> {
-    let marked = (0..2).filter(|_| loaded.events).filter_map(|at| loaded.timeline(at));
-    let mut letters: Vec<(char, &str)> = marked.flat_map(|timeline| event_letters(&timeline.events)).collect();
-    letters.sort_unstable();
-    letters.dedup();
     let mut legends = Vec::new();
-    if !letters.is_empty() {
-        let letters = letters.into_iter().map(|(letter, words)| format!("{letter} {words}"));
+    if loaded.events && !loaded.letters.is_empty() {
+        let letters = loaded.letters.iter().map(|(letter, words)| format!("{letter} {words}"));
         legends.push(listed(letters.chain(["+ several".to_owned()]), columns));
     }
-    let segments = (0..2).filter_map(|at| loaded.timeline(at)).flat_map(|timeline| &timeline.segments);
-    let mut states: Vec<WaitKind> = segments.map(|segment| segment.state).collect();
-    states.sort_unstable();
-    states.dedup();
-    let states = states.into_iter().map(|state| format!("{} {}", letter(state), state_name(state)));
+    let states = loaded.states.iter().map(|state| format!("{} {}", letter(*state), state_name(*state)));
     let others = ["┄ waits for another thread", "· short calls"].map(str::to_owned);
     let cut = (0..2).find_map(|at| loaded.tree(at).deepest);
     let cut = cut.map(|level| format!("too many calls: those below level {level} are left out"));

@@ -4,7 +4,8 @@
 //! relation to that of all roots; siblings are in the order of their names, so that they do not jump. Its bar is that
 //! of the other drawing: shaded what both groups have, full the extra of the slow one, in the colour of the difference
 //! (ALGORITHMS.md 7.3). What is narrower than a column has no box, and nothing below it has: the cost is that of the
-//! boxes on the screen and of their siblings.
+//! boxes on the screen and of their siblings. The layout makes them ([`lay_out`]); keys, the mouse and drawing read
+//! them from the frame.
 
 use super::figures::{figures, part_of};
 use super::state::{Cursor, Icicle};
@@ -12,6 +13,7 @@ use crate::compare::{Comparison, DiffTree};
 use crate::model::Model;
 use crate::tui::app::App;
 use crate::tui::canvas::Canvas;
+use crate::tui::frame::IcicleBox;
 use crate::tui::pane::Pane;
 use crate::tui::theme::{StyleScope, Theme};
 use crate::tui::tree::children;
@@ -19,15 +21,6 @@ use crate::view::words;
 
 /// Columns from which a pane has space for it.
 pub const WIDE: u16 = 60;
-
-/// A node with its place on the screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct IcicleBox {
-    node: u32,
-    level: usize,
-    x: usize,
-    columns: usize,
-}
 
 /// The boxes of the subtrees of these nodes in so many columns, parents before children.
 fn boxes(tree: &DiffTree, roots: &[u32], columns: usize) -> Vec<IcicleBox> {
@@ -55,10 +48,13 @@ fn boxes(tree: &DiffTree, roots: &[u32], columns: usize) -> Vec<IcicleBox> {
     found
 }
 
-/// The boxes of the tree that is shown.
-fn shown(app: &App, model: &Model, tree: &DiffTree) -> Vec<IcicleBox> {
-    let columns = usize::from(app.frame.inside(Pane::Tree).width).saturating_sub(1);
-    boxes(tree, &app.tree.rows.roots(model, tree), columns)
+/// The boxes of the tree that is shown, in a pane of this width; none where it is drawn as rows.
+pub fn lay_out(app: &App, width: u16) -> Vec<IcicleBox> {
+    let shown = app.shown_tree().filter(|_| app.tree.icicle.is_some());
+    shown.map_or_else(Vec::new, |(model, comparison)| {
+        let roots = app.tree.rows.roots(&model, &comparison.tree);
+        boxes(&comparison.tree, &roots, usize::from(width).saturating_sub(1))
+    })
 }
 
 /// Draw the tree as an icicle, or as rows again.
@@ -78,16 +74,14 @@ pub fn toggle(app: &mut App) {
 }
 
 /// Levels of the icicle, and a line that says what is under the cursor.
-pub fn lines(app: &App) -> usize {
-    let Some((model, comparison)) = app.shown_tree() else { return 0 };
-    shown(app, &model, &comparison.tree).iter().map(|shown| shown.level + 2).max().unwrap_or(0)
+pub fn lines(boxes: &[IcicleBox]) -> usize {
+    boxes.iter().map(|shown| shown.level + 2).max().unwrap_or(0)
 }
 
 /// Move by levels; negative is up. Returns by how many it would have gone up from a root.
 pub fn vertical(app: &mut App, by: isize) -> usize {
     let Some((model, comparison)) = app.shown_tree() else { return 0 };
     let tree = &comparison.tree;
-    let all = shown(app, &model, tree);
     let roots = app.tree.rows.roots(&model, tree);
     for step in 0..by.unsigned_abs() {
         let Some((here, node)) = app.node().map(|(at, node)| (at, node.clone())) else { return 0 };
@@ -97,7 +91,7 @@ pub fn vertical(app: &mut App, by: isize) -> usize {
             }
             node.parent
         } else {
-            let below = all.iter().filter(|shown| tree.nodes[shown.node as usize].parent == Some(here));
+            let below = app.frame.icicle.iter().filter(|shown| tree.nodes[shown.node as usize].parent == Some(here));
             below.max_by_key(|shown| (shown.columns, std::cmp::Reverse(shown.x))).map(|shown| shown.node)
         };
         let Some(next) = next else { return 0 };
@@ -108,8 +102,8 @@ pub fn vertical(app: &mut App, by: isize) -> usize {
 
 /// Move to the box beside it on the same level.
 pub fn sideways(app: &mut App, by: isize) {
-    let (Some((model, comparison)), Some((here, _))) = (app.shown_tree(), app.node()) else { return };
-    let all = shown(app, &model, &comparison.tree);
+    let (Some((_, comparison)), Some((here, _))) = (app.shown_tree(), app.node()) else { return };
+    let all = &app.frame.icicle;
     let Some(own) = all.iter().find(|shown| shown.node == here) else { return };
     let beside = all.iter().filter(|shown| shown.level == own.level);
     let next = if by < 0 {
@@ -117,8 +111,8 @@ pub fn sideways(app: &mut App, by: isize) {
     } else {
         beside.filter(|shown| shown.x > own.x).min_by_key(|shown| shown.x)
     };
-    if let Some(next) = next {
-        put(app, &comparison.tree, next.node);
+    if let Some(next) = next.map(|next| next.node) {
+        put(app, &comparison.tree, next);
     }
 }
 
@@ -137,22 +131,19 @@ pub fn put_on(app: &mut App, node: u32) {
 
 /// Put the cursor on the box at a column of a line below the tree's head; false where there is none.
 pub fn click(app: &mut App, line: usize, column: usize) -> bool {
-    let (Some((model, comparison)), Some(icicle)) = (app.shown_tree(), &app.tree.icicle) else { return false };
+    let (Some((_, comparison)), Some(icicle)) = (app.shown_tree(), &app.tree.icicle) else { return false };
     let level = icicle.offset + line;
-    let all = shown(app, &model, &comparison.tree);
     let is_hit = |shown: &&IcicleBox| shown.level == level && (shown.x + 1..=shown.x + shown.columns).contains(&column);
-    let Some(hit) = all.iter().find(is_hit) else { return false };
-    put(app, &comparison.tree, hit.node);
+    let Some(hit) = app.frame.icicle.iter().find(is_hit).map(|hit| hit.node) else { return false };
+    put(app, &comparison.tree, hit);
     true
 }
 
 /// Scroll so that the box under the cursor is visible.
 pub fn scroll(app: &mut App) {
     let levels = app.frame.tree.rows.saturating_sub(1).max(1);
-    let Some((model, comparison)) = app.shown_tree() else { return };
-    let all = shown(app, &model, &comparison.tree);
     let here = app.node().map(|(at, _)| at);
-    let level = all.iter().find(|shown| Some(shown.node) == here).map_or(0, |shown| shown.level);
+    let level = app.frame.icicle.iter().find(|shown| Some(shown.node) == here).map_or(0, |shown| shown.level);
     if let Some(icicle) = &mut app.tree.icicle {
         icicle.offset = icicle.offset.clamp(level.saturating_sub(levels - 1), level);
     }
@@ -164,7 +155,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App, (top, lines): (usize, usize)) {
     let tree = &comparison.tree;
     let here = app.node().map(|(at, _)| at).filter(|_| matches!(app.tree.cursor, Cursor::Row(_)));
     let levels = lines.saturating_sub(1);
-    for shown in shown(app, &model, tree) {
+    for shown in app.frame.icicle.iter().copied() {
         let Some(line) = shown.level.checked_sub(icicle.offset).filter(|line| *line < levels) else { continue };
         let is_here = app.pane == Pane::Tree && here == Some(shown.node);
         draw_box(canvas, app, (&model, &comparison), shown, top + line, is_here);

@@ -42,6 +42,7 @@ impl PaneView for TreeView {
             names: draw::widest_name(app),
             ..TreeLines::new(frame.inside(Pane::Tree).height, app.causes().len())
         };
+        frame.icicle = icicle::lay_out(app, frame.inside(Pane::Tree).width);
         frame.tree_details = tree_details(app, frame);
     }
 
@@ -269,7 +270,7 @@ fn mark(app: &mut App) {
 fn tree_details(app: &App, frame: &ScreenFrame) -> Vec<StyledLine> {
     let (inside, most) = (frame.inside(Pane::Tree), usize::from(DETAILS_LINES) - 1);
     let is_shown = frame.panes.iter().any(|shown| shown.pane == Pane::Tree && shown.area.width >= DETAILS_FROM);
-    let used = if app.tree.icicle.is_some() { icicle::lines(app) } else { app.tree.rows.visible.len() };
+    let used = if app.tree.icicle.is_some() { icicle::lines(&frame.icicle) } else { app.tree.rows.visible.len() };
     let left = frame.tree.rows.saturating_sub(used);
     let Some(beside) = app.beside.as_ref().filter(|_| is_shown && left > most + 1) else { return Vec::new() };
     let mut lines = about(app, &beside.details, usize::from(inside.width).saturating_sub(2));
