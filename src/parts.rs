@@ -309,6 +309,9 @@ pub mod model {
     pub mod propagation {
         pub use crate::model::propagation::Noise;
     }
+    pub mod sample {
+        pub use crate::model::sample::{kept, weigh};
+    }
     pub mod selection {
         pub use crate::model::selection::{Linked, Selection};
     }
@@ -326,6 +329,9 @@ pub mod model {
     }
     pub mod wait_kind {
         pub use crate::model::wait_kind::{SegmentKind, WaitKind};
+    }
+    pub mod weights {
+        pub use crate::model::weights::{KeptNumbers, RankedValues};
     }
 }
 pub mod options {

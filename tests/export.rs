@@ -40,7 +40,7 @@ fn table(folder: &Path, name: &str) -> Vec<Row> {
         let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
         let about = reader.metadata().file_metadata().key_value_metadata().unwrap();
         let value = |key: &str| about.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.clone());
-        assert_eq!((value("whyslow.schema").as_deref(), value("whyslow.table").as_deref()), (Some("2"), Some(name)));
+        assert_eq!((value("whyslow.schema").as_deref(), value("whyslow.table").as_deref()), (Some("3"), Some(name)));
         for row in reader.get_row_iter(None).unwrap() {
             all.push(row.unwrap().into_columns().into_iter().collect());
         }
@@ -282,7 +282,7 @@ fn import_refuses_other_versions_and_columns() {
     let output = folder.path().join("out.why");
     // Of the same length, since the footer says how long it is.
     for (table, old, new, why) in [
-        ("spent", &b"whyslow.schema\x18\x012"[..], &b"whyslow.schema\x18\x019"[..], "tables of version \"9\""),
+        ("spent", &b"whyslow.schema\x18\x013"[..], &b"whyslow.schema\x18\x019"[..], "tables of version \"9\""),
         ("executions", b"start_ns", b"stopp_ns", "no column `start_ns`"),
         ("contexts", b"parent", b"purant", "no column `parent`"),
     ] {

@@ -7,7 +7,7 @@ use super::catalog::TaskCatalog;
 use super::environments;
 use super::pass::KernelPass;
 use super::reopened::Reopened;
-use super::{OpenOptions, UsageError};
+use super::{OpenOptions, Sampling, UsageError};
 use crate::analysis::derived::Known;
 use crate::analysis::executions::PairingRule;
 use crate::analysis::functions::FunctionNames;
@@ -243,8 +243,14 @@ impl Traces {
     }
 
     /// A database of the executions of the tasks that are named; without names, of all that are worth a look by
-    /// themselves.
-    pub fn build(&mut self, typed: &[&str], places: &SymbolPaths, ctx: &Ctx) -> anyhow::Result<Writer> {
+    /// themselves; with a sampling a sample of them.
+    pub fn build(
+        &mut self,
+        typed: &[&str],
+        places: &SymbolPaths,
+        sampling: Option<&Sampling>,
+        ctx: &Ctx,
+    ) -> anyhow::Result<Writer> {
         self.alone("build")?;
         self.fit_clocks(ctx)?;
         let pass = self.ask(typed, places, ctx)?;
@@ -260,6 +266,10 @@ impl Traces {
             }
             held[chosen] = !model.executions.is_empty();
             if held[chosen] {
+                let model = match sampling {
+                    Some(sampling) => sampling.weighed(model, ctx)?,
+                    None => model,
+                };
                 writer.add(model, ctx)?;
             }
         }

@@ -26,7 +26,6 @@
 mod columns;
 pub mod merge;
 pub mod recordings;
-#[cfg(feature = "parquet")]
 pub mod restored;
 mod rows;
 mod tables;
@@ -47,6 +46,7 @@ use crate::model::Model;
 use crate::model::facts::Facts;
 use crate::model::join::{self, Joiner, LabelNames, Renamed};
 use crate::model::metric::{ABSENT, Column, Metric};
+use crate::model::sample;
 use crate::model::united::ModelTables;
 use recordings::{Contents, StoredPart, StoredRecording};
 use std::path::Path;
@@ -158,22 +158,13 @@ impl Writer {
         self
     }
 
-    /// Add the model of a task that is not there yet.
+    /// Add the model of a task that is not there yet; of one that was weighed, the executions that are kept.
     pub fn add(&mut self, model: Model, ctx: &Ctx) -> Result<(), Cancelled> {
         let task = model.tasks.get(model.task).cloned().unwrap_or_default();
         if self.recording.parts.iter().any(|part| part.task == task) {
             return Ok(());
         }
-        let model = join::canonical(model, LabelNames::LeftOut, ctx)?;
-        let packed = PackedPart::new(&model, &task);
-        let part = StoredPart {
-            task,
-            content: packed.content,
-            executions: digest_of_executions(&model),
-            count: model.executions.len() as u64,
-            labels: model.traces.into_iter().map(|trace| trace.label).collect(),
-            notices: model.notices,
-        };
+        let (part, packed) = packed_part(model, task, None, ctx)?;
         self.packed(part, packed);
         Ok(())
     }
@@ -191,7 +182,6 @@ impl Writer {
     }
 
     /// A database of a recording that was in another one, with its parts.
-    #[cfg(feature = "parquet")]
     fn restored(mut recording: StoredRecording, packed: Vec<PackedPart>) -> Writer {
         let parts = std::mem::take(&mut recording.parts);
         let digest = Some(recording.digest);
@@ -222,6 +212,32 @@ impl Writer {
     pub fn save(self, output: Output) -> Result<u64, SavedFileError> {
         self.whole().save(output)
     }
+}
+
+/// A part of the executions of a model, of those that are kept where it was weighed. A sample has the digest of the
+/// executions that it was taken of, where they are not known any more the `known` one: it is no other recording.
+fn packed_part(
+    model: Model,
+    task: String,
+    known: Option<Digest>,
+    ctx: &Ctx,
+) -> Result<(StoredPart, PackedPart), Cancelled> {
+    let mut model = join::canonical(model, LabelNames::LeftOut, ctx)?;
+    let executions = known.unwrap_or_else(|| digest_of_executions(&model));
+    if sample::is_weighed(&model) {
+        model = join::canonical(sample::kept(model), LabelNames::LeftOut, ctx)?;
+    }
+    let packed = PackedPart::new(&model, &task);
+    let part = StoredPart {
+        task,
+        content: packed.content,
+        executions,
+        count: model.executions.len() as u64,
+        whole: model.executions.count(),
+        labels: model.traces.into_iter().map(|trace| trace.label).collect(),
+        notices: model.notices,
+    };
+    Ok((part, packed))
 }
 
 /// The digest of who ran each execution, from when to when.
@@ -268,12 +284,24 @@ impl Database {
         })
     }
 
-    /// How long each execution of a task took, in no order; only in the recordings at these positions.
-    pub fn durations(&self, task: &str, is_chosen: impl Fn(usize) -> bool) -> Result<Vec<Ns>, SavedFileError> {
+    /// How long each execution of a task took, and how many it stands for, in no order; only in the recordings at these
+    /// positions.
+    pub fn durations(
+        &self,
+        task: &str,
+        is_chosen: impl Fn(usize) -> bool,
+        ctx: &Ctx,
+    ) -> Result<Vec<(Ns, u64)>, SavedFileError> {
         let mut all = Vec::new();
-        for (_, number, _) in self.parts(task).filter(|(at, ..)| is_chosen(*at)) {
-            let executions = self.file.read(EXECUTIONS.of(number), rows::unpack_executions)?;
-            all.extend(executions.duration.iter());
+        for (_, number, part) in self.parts(task).filter(|(at, ..)| is_chosen(*at)) {
+            let executions = if part.whole == part.count {
+                self.file.read(EXECUTIONS.of(number), rows::unpack_executions)?
+            } else {
+                // The weights are among the metrics, which need all else.
+                self.part(self.used_of(&self.tables_of(task)?, number)?, number, part, ctx)?.executions
+            };
+            let weights = executions.weights();
+            all.extend(executions.duration.iter().enumerate().map(|(i, duration)| (duration, weights.of(i))));
         }
         Ok(all)
     }
@@ -346,17 +374,28 @@ impl Database {
         mut put: impl FnMut(usize, &StoredPart, Result<Model, SavedFileError>) -> Result<(), E>,
     ) -> Result<(), E> {
         let Some(position) = self.contents.tasks().iter().position(|known| known == task) else { return Ok(()) };
-        let mut parts = self.parts(task).filter(|(at, ..)| is_chosen(*at));
-        let tables = match self.tables(position) {
-            Ok(tables) => tables,
-            // No part can be read without them.
-            Err(why) => return parts.next().map_or(Ok(()), |(at, _, part)| put(at, part, Err(why))),
-        };
-        for (at, number, part) in parts {
-            let model = self.used_of(&tables, number).and_then(|own| self.part(own, number, part, ctx));
+        let tables = self.tables(position).ok();
+        for (at, number, part) in self.parts(task).filter(|(at, ..)| is_chosen(*at)) {
+            let own = match &tables {
+                Some(tables) => self.used_of(tables, number),
+                // No part can be read without them.
+                None => self.tables(position),
+            };
+            let model = own.and_then(|own| self.part(own, number, part, ctx));
             put(at, part, model.map(join::named_labels))?;
         }
         Ok(())
+    }
+
+    /// A part by itself, by the positions of its recording and of it there.
+    pub fn part_at(&self, recording: usize, at: usize, ctx: &Ctx) -> Result<(StoredPart, Model), SavedFileError> {
+        let known = self.contents.numbered().nth(recording);
+        let found = known.and_then(|(known, first)| Some((known.parts.get(at)?, (first + at) as u32)));
+        let (part, number) = found.ok_or_else(|| self.file.contradiction(CONTENTS.of(0)))?;
+        let own = self.used_of(&self.tables_of(&part.task)?, number)?;
+        let mut model = join::named_labels(self.part(own, number, part, ctx)?);
+        model.tasks = Arc::new(vec![part.task.clone()]);
+        Ok((part.clone(), model))
     }
 
     /// The model of a task, by its position among the tasks.

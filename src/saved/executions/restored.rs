@@ -1,12 +1,17 @@
-//! Databases from parts that were elsewhere: the same bytes as those of the databases that they are from.
+//! Databases from parts that were elsewhere: the same bytes as those of the databases that they are from; or from
+//! samples of their parts.
 //!
-//! In: recordings with their parts, each as a model whose ids are canonical. Out: a file, as `build` writes it of one
-//! recording, as `merge` writes it of several. A part must be what its digest says. In memory are the packed parts.
-//! ALGORITHMS.md section 6.4.
+//! In: recordings with their parts, each as a model. Out: a file, as `build` writes it of one recording, as `merge`
+//! writes it of several. A part that was exported must be what its digest says. In memory are the packed parts.
+//! ALGORITHMS.md sections 6.4 and 6.6.
 
+#[cfg(feature = "parquet")]
+use super::digest_of_sections;
 use super::recordings::{Contents, StoredPart, StoredRecording};
 use super::tables::{self, UsedEntries};
-use super::{CONTENTS, OF_PART, PackedPart, TABLES, USED, Writer, digest_of_sections};
+use super::{CONTENTS, OF_PART, PackedPart, TABLES, USED, Writer, packed_part};
+use crate::base::ctx::{Cancelled, Ctx};
+#[cfg(feature = "parquet")]
 use crate::base::digest::Digest;
 use crate::base::file::Output;
 use crate::base::pack::{Pack, Unpack};
@@ -25,11 +30,29 @@ pub struct RestoredDatabase {
 
 impl RestoredDatabase {
     /// Add a recording that has no parts yet.
+    #[cfg(feature = "parquet")]
     pub fn recording(&mut self, recording: StoredRecording) {
         self.recordings.push((recording, Vec::new()));
     }
 
+    /// Add a recording of whose parts samples will come: its digest will be that of these.
+    pub fn sampled(&mut self, recording: StoredRecording) {
+        self.recordings.push((StoredRecording { parts: Vec::new(), ..recording }, Vec::new()));
+    }
+
+    /// Add the executions of the next part of the last recording that are kept.
+    pub fn add_sample(&mut self, part: &StoredPart, model: Model, ctx: &Ctx) -> Result<(), Cancelled> {
+        let (part, packed) = packed_part(model, part.task.clone(), Some(part.executions), ctx)?;
+        if let Some((recording, parts)) = self.recordings.last_mut() {
+            recording.parts.push(part);
+            parts.push(packed);
+            recording.digest = StoredRecording::digest(&recording.facts, &recording.parts);
+        }
+        Ok(())
+    }
+
     /// Add the next part of the last recording. Returns false where the model is not what the digest says.
+    #[cfg(feature = "parquet")]
     pub fn part(&mut self, part: StoredPart, digest: Digest, model: &Model) -> bool {
         let packed = PackedPart::new(model, &part.task);
         let is_same = digest_of_sections(&packed.tables, &packed.sections) == digest;
