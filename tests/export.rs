@@ -14,6 +14,7 @@ use whyslow::parts::model::Model;
 use whyslow::parts::model::context::ContextId;
 use whyslow::parts::model::facts::Facts;
 use whyslow::parts::model::metric::ABSENT;
+use whyslow::parts::model::sample;
 use whyslow::parts::saved::executions::{Database, Writer};
 
 const LOCK: &str = "fixtures/traces/lock-contention";
@@ -219,6 +220,9 @@ fn random_database(seed: u64, path: &Path) {
         let changed: Vec<i64> =
             column.values.iter().enumerate().map(|(i, old)| if i == last { value } else { old }).collect();
         column.values = changed.into();
+    }
+    if seed == 6 {
+        sample::weigh(&mut model, &[], 6, seed);
     }
     let mut writer = Writer::new(Facts::default(), Notices::default()).labelled(seed.is_multiple_of(2));
     writer.add(model, &Ctx::new(1)).unwrap();

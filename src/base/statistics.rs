@@ -96,8 +96,8 @@ pub fn welch(a: &Sums, b: &Sums) -> Option<Welch> {
     Some(Welch { t, df, p: student_two_sided(t, df) })
 }
 
-/// Welch's test of values some of which stand for several: the sums are weighted, and `sizes` are the numbers of values
-/// of equal weight that would tell as much of the means. `None` with fewer than two on a side.
+/// Welch's test of values some of which represent several: the sums are weighted, and `sizes` are the numbers of values
+/// of equal weight that would say as much of the means. `None` with fewer than two on a side.
 pub fn welch_of_sample(a: &Sums, b: &Sums, sizes: [f64; 2]) -> Option<Welch> {
     if sizes == [a.n as f64, b.n as f64] {
         return welch(a, b);

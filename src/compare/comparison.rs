@@ -31,7 +31,7 @@ pub struct Group {
     pub filters: Vec<Filter>,
     /// Its executions, ascending.
     pub members: Vec<ExecutionId>,
-    /// How many executions they stand for.
+    /// How many executions they represent.
     pub count: u64,
     /// Mean duration, rounded to the nearest nanosecond; 0 where it is empty.
     pub mean_ns: i64,
@@ -226,7 +226,7 @@ pub struct Dimension {
 pub struct SlowKind {
     /// Its executions, ascending.
     pub members: Vec<ExecutionId>,
-    /// How many executions they stand for.
+    /// How many executions they represent.
     pub count: u64,
     /// Mean duration, rounded to the nearest nanosecond.
     pub mean_ns: i64,

@@ -351,7 +351,6 @@ mod tests {
     use crate::compare::{Basis, Comparison, ComparisonRequest, compare};
     use crate::model::metric::{Column, Metric};
     use crate::model::wait_kind::WaitKind;
-    use crate::model::weights::Weights;
 
     /// The comparison of 400 executions with a field of this name; one in ten is slow, and the field's values depend on
     /// the execution's number and whether it is slow.

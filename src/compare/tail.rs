@@ -186,8 +186,10 @@ mod tests {
 
     #[test]
     fn slope_of_a_line() {
-        let of = |points: &[(f64, f64)]| slope(|| points.iter().copied());
+        let of = |points: &[(f64, f64)]| slope(|| points.iter().map(|(x, y)| (*x, *y, 1.0)));
         assert!((of(&[(1.0, 3.0), (2.0, 5.0), (3.0, 7.0)]) - 2.0).abs() < 1e-12);
+        let weighted = [(1.0, 3.0, 2.0), (2.0, 9.0, 1.0), (2.0, 5.0, 3.0)];
+        assert!((slope(|| weighted.iter().copied()) - 3.0).abs() < 1e-12);
         assert!(of(&[(1.0, 3.0), (1.0, 5.0)]).abs() < 1e-12 && of(&[]).abs() < 1e-12);
     }
 

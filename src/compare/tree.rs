@@ -65,7 +65,7 @@ pub(super) struct GroupSums {
     pub slow_having: u64,
     /// Executions of the fast group that have it.
     pub fast_having: u64,
-    /// Executions of both groups that have it, each counted once whatever it stands for.
+    /// Executions of both groups that have it, each counted once whatever it represents.
     pub kept_having: u64,
 }
 
@@ -75,7 +75,7 @@ impl GroupSums {
         GroupSums { slow, fast, slow_having: 0, fast_having: 0, kept_having: 0 }
     }
 
-    /// Add the time of an execution that has it, and stands for so many.
+    /// Add the time of an execution that has it, and represents so many.
     pub fn put(&mut self, side: GroupSide, ns: u64, weight: u64) {
         let (sums, having) = match side {
             GroupSide::Slow => (&mut self.slow, &mut self.slow_having),
@@ -135,9 +135,9 @@ pub(super) struct GroupPair<'a> {
     /// Least deviation: a microsecond, or 0.1 % of the fast group's mean duration.
     pub floor_ns: f64,
     pub weights: Weights<'a>,
-    /// How many executions the groups stand for: slow, fast.
+    /// How many executions the groups represent: slow, fast.
     pub counts: [u64; 2],
-    /// How many of equal weight would tell as much of the means.
+    /// How many of equal weight would say as much of the means.
     effective: [f64; 2],
     slow_mean: f64,
     fast_mean: f64,
@@ -163,13 +163,13 @@ impl<'a> GroupPair<'a> {
         slow.chain(self.fast.iter().map(|e| (GroupSide::Fast, *e)))
     }
 
-    /// How many executions a member stands for, by its position in [`members`](Self::members).
+    /// How many executions a member represents, by its position in [`members`](Self::members).
     pub fn weight(&self, member: usize) -> u64 {
         let id = self.slow.get(member).or_else(|| self.fast.get(member - self.slow.len()));
         id.map_or(1, |id| self.weights.of(id.index()))
     }
 
-    /// The mean of a value of some executions, each counted for all that it stands for.
+    /// The mean of a value of some executions, each counted for all that it represents.
     pub fn mean(&self, members: &[ExecutionId], value: impl Fn(usize) -> f64) -> f64 {
         let of = |id: &ExecutionId| value(id.index()) * self.weights.of(id.index()) as f64;
         members.iter().map(of).sum::<f64>() / self.weights.sum(members).max(1) as f64
@@ -311,8 +311,8 @@ pub(super) fn build_of(groups: &GroupPair<'_>, of_execution: &mut impl TimesByCo
     Ok(BuiltTree { tree, own, raw })
 }
 
-/// The tree of sums by context, which hold the times below each context too. The numbers are those of the groups' executions;
-/// `self_delta`: the difference of the own time of a context. Without deviations and p-values.
+/// The tree of sums by context, which hold the times below each context too. `self_delta`: the difference of the own
+/// time of a context. Without deviations and p-values.
 pub(super) fn of_sums(
     model: &Model,
     pairs: &[GroupSums],

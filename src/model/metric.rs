@@ -163,7 +163,7 @@ metrics! {
         Rank "rank" Name Property,
         /// The role of its rank in an MPI run, which runs on other numbers of ranks share.
         Role "role" Name Property,
-        /// How many executions it stands for, of a sample.
+        /// How many executions it represents, of a sample.
         Weight "weight" Count Property,
         /// The number of the execution: `execution=115,171` selects executions one by one. It has no column.
         Execution "execution" Count Bounds,

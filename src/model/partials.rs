@@ -99,7 +99,7 @@ pub struct ContextTotals {
 }
 
 impl ContextTotals {
-    /// Count the nanoseconds of an execution that stands for so many.
+    /// Count the nanoseconds of an execution that represents so many.
     pub fn put(&mut self, ns: u64, weight: u64) {
         let (ns, times) = (u128::from(ns), u128::from(weight));
         self.add(&ContextTotals { having: weight, sum: ns * times, squares: (ns * ns).saturating_mul(times) });
@@ -119,7 +119,7 @@ impl ContextTotals {
 pub struct GroupTotals {
     /// Of their durations.
     pub durations: Sums,
-    /// The sum of the squares of their weights: how much a sample tells of the means follows from it.
+    /// The sum of the squares of their weights: how much a sample says of the means follows from it.
     pub squared_weights: u128,
     /// The same by length.
     pub by_length: DurationHistogram,

@@ -2,7 +2,7 @@
 //!
 //! In: a model, its slow executions, and one in how many of the others is kept. Out: the same model with weights; then
 //! without those of weight zero. The others, in order of their durations, are divided into strata of that size; of each
-//! the execution is kept whose identity (host, thread, begin, end) has the least hash, and stands for its stratum. So
+//! the execution is kept whose identity (host, thread, begin, end) has the least hash, and represents its stratum. So
 //! each is kept with the same chance, numbers of executions are exact, sums are unbiased, durations are within a
 //! stratum of what they were, and what is kept follows from the executions alone. Cost: a sort. ALGORITHMS.md 6.6.
 

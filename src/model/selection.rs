@@ -70,7 +70,7 @@ pub struct Linked {
     axes: Vec<Axis>,
     /// Bins by execution, then by metric.
     bins: Vec<u8>,
-    /// By execution how many it stands for; none where each stands for itself.
+    /// By execution how many it represents; none where each represents itself.
     weights: Vec<u32>,
 }
 

@@ -1,8 +1,9 @@
-//! How many executions one stands for: the one place where weights are read.
+//! How many executions one represents: the one place where weights are read.
 //!
 //! In: the executions of a model, of which a sample may have been kept (`sample`). Out: the weight of each, sums of
-//! them, and percentiles of weighted values. Executions without the column [`Metric::Weight`] stand for themselves, and
-//! each figure is what it is without weights, to the bit. Cost: a look-up for each execution. ALGORITHMS.md section 6.6.
+//! them, and percentiles of weighted values. Executions without the column [`Metric::Weight`] represent themselves, and
+//! each figure is what it is without weights, to the bit. Cost: a look-up for each execution. ALGORITHMS.md section
+//! 6.6.
 
 use super::column_values::ColumnValues;
 use super::execution::{ExecutionId, Executions};
@@ -17,12 +18,12 @@ pub const MOST_WEIGHT: u64 = 1_000_000;
 pub struct Weights<'a>(Option<&'a ColumnValues>);
 
 impl Executions {
-    /// How many executions each stands for.
+    /// How many executions each represents.
     pub fn weights(&self) -> Weights<'_> {
         Weights(self.column(&Metric::Weight).map(|column| &column.values))
     }
 
-    /// How many executions they stand for.
+    /// How many executions they represent.
     pub fn count(&self) -> u64 {
         let weights = self.weights();
         if weights.are_one() { self.len() as u64 } else { (0..self.len()).map(|i| weights.of(i)).sum() }
@@ -30,24 +31,24 @@ impl Executions {
 }
 
 impl Weights<'_> {
-    /// True where each execution stands for itself.
+    /// True where each execution represents itself.
     pub fn are_one(self) -> bool {
         self.0.is_none()
     }
 
-    /// How many executions one stands for.
+    /// How many executions one represents.
     #[inline]
     pub fn of(self, execution: usize) -> u64 {
         let value = self.0.and_then(|values| values.get(execution));
         value.and_then(|weight| u64::try_from(weight).ok()).map_or(1, |weight| weight.max(1))
     }
 
-    /// How many executions some stand for.
+    /// How many executions some represent.
     pub fn sum(self, members: &[ExecutionId]) -> u64 {
         if self.are_one() { members.len() as u64 } else { members.iter().map(|id| self.of(id.index())).sum() }
     }
 
-    /// How many executions of equal weight tell as much of a mean as some of unequal weights do (Kish).
+    /// How many executions of equal weight say as much of a mean as some of unequal weights do (Kish).
     pub fn effective(self, members: &[ExecutionId]) -> f64 {
         if self.are_one() {
             return members.len() as f64;
@@ -141,7 +142,7 @@ pub struct KeptNumbers {
     pub of: u64,
     /// Those that were kept.
     pub kept: u64,
-    /// Those of them that stand for themselves alone.
+    /// Those of them that represent themselves alone.
     pub in_full: u64,
     /// The largest weight: of the others one in so many was kept.
     pub one_in: u64,

@@ -109,7 +109,7 @@ impl Databases {
             .filter(|(_, part)| part.whole == part.count)
             .map(|(_, part)| (&part.task, part.executions, &part.labels))
             .collect();
-        // A sample beside what it was taken of tells nothing more.
+        // A sample beside what it was taken of says nothing more.
         let is_within = |part: &StoredPart| {
             part.whole != part.count && wholes.contains(&(&part.task, part.executions, &part.labels))
         };

@@ -7,6 +7,7 @@
 
 mod about;
 mod account;
+mod build;
 mod catalog;
 mod choice;
 mod database;

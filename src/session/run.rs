@@ -1,7 +1,8 @@
 //! The archive of one MPI run: nothing delimits its executions, so patterns are looked for, and what broke them; the
 //! iterations of each rank's outermost loop are its executions.
 
-use super::{Sampling, UsageError, stages};
+use super::sampling::{Sampling, weighed};
+use super::{UsageError, stages};
 use crate::advice::archive_gaps;
 use crate::analysis::patterns::PatternAnalysis;
 use crate::base::ctx::Ctx;
@@ -122,11 +123,7 @@ impl MpiRuns {
         let typed = if typed.is_empty() { &[iterations::ITERATION][..] } else { typed };
         for task in typed {
             let model = self.model(Some(task), ctx)?;
-            let model = match sampling {
-                Some(sampling) => sampling.weighed(model, ctx)?,
-                None => model,
-            };
-            writer.add(model, ctx)?;
+            writer.add(weighed(sampling, model, ctx)?, ctx)?;
         }
         Ok(writer)
     }

@@ -30,9 +30,16 @@ pub struct Sampling {
     pub slow: Vec<Filter>,
 }
 
+/// A model with weights, where a sample is wanted and not all of its executions are kept.
+pub(super) fn weighed(sampling: Option<&Sampling>, model: Model, ctx: &Ctx) -> anyhow::Result<Model> {
+    match sampling {
+        Some(sampling) => sampling.weighed(model, ctx),
+        None => Ok(model),
+    }
+}
+
 impl Sampling {
-    /// A model with weights, if not all of its executions are kept.
-    pub(super) fn weighed(&self, model: Model, ctx: &Ctx) -> anyhow::Result<Model> {
+    fn weighed(&self, model: Model, ctx: &Ctx) -> anyhow::Result<Model> {
         // What is kept must not depend on how the model was made.
         let mut model = join::canonical(model, LabelNames::Kept, ctx)?;
         let slow = slow_members(&model, &self.slow).map_err(|error| UsageError(error.to_string()))?;
@@ -52,12 +59,13 @@ impl MergePlan {
             samples.sampled(database.contents.recordings[place.recording].clone());
             for at in kept {
                 ctx.cancel.check()?;
-                let (part, model) = database.part_at(place.recording, *at, ctx)?;
+                let part = &database.contents.recordings[place.recording].parts[*at];
                 if part.whole == part.count {
-                    samples.add_sample(&part, sampling.weighed(model, ctx)?, ctx)?;
+                    let model = database.part_at(place.recording, *at, ctx)?;
+                    samples.add_sample(part, sampling.weighed(model, ctx)?, ctx)?;
                 } else {
                     before.push(database.path().to_owned());
-                    samples.add_sample(&part, model, ctx)?;
+                    samples.add_stored(database, (place.recording, *at))?;
                 }
             }
             ctx.progress.step(1);

@@ -8,10 +8,13 @@ use std::path::Path;
 use whyslow::parts::base::ctx::Ctx;
 use whyslow::parts::base::file::Output;
 use whyslow::parts::base::notice::Notices;
+use whyslow::parts::compare::condition::FailIf;
+use whyslow::parts::compare::heat_map::{HeatMap, HeatSize};
+use whyslow::parts::compare::{Comparison, ComparisonRequest, DiffNode, compare};
 use whyslow::parts::model::Model;
 use whyslow::parts::model::execution::ExecutionId;
 use whyslow::parts::model::facts::Facts;
-use whyslow::parts::model::metric::Metric;
+use whyslow::parts::model::metric::{Column, Metric};
 use whyslow::parts::model::sample;
 use whyslow::parts::model::weights::KeptNumbers;
 use whyslow::parts::saved::executions::{Database, Writer};
@@ -54,7 +57,7 @@ fn sample_keeps_slow_executions_and_the_number_of_all() {
         let spans: Vec<_> = model.executions.spans().collect();
         for id in &slow {
             let at = spans.iter().position(|span| *span == e.span(id.index())).unwrap();
-            assert_eq!(weights.of(at), 1, "{n} {one_in}: a slow one stands for itself");
+            assert_eq!(weights.of(at), 1, "{n} {one_in}: a slow one represents itself");
         }
         let others = (n - slow.len()) as u64;
         assert_eq!(model.executions.len() as u64, slow.len() as u64 + others.div_ceil(one_in));
@@ -123,6 +126,80 @@ fn each_execution_is_kept_as_often_as_its_weight_says() {
     // The longest is a stratum by itself. The others: 300 of 3,000, whose standard deviation is 16.
     assert_eq!(kept.iter().filter(|times| u64::from(**times) == SEEDS).count(), 1);
     assert!(kept.iter().all(|times| u64::from(*times) == SEEDS || (220..380).contains(times)), "{kept:?}");
+}
+
+/// A model without weights, which has each execution as often as it counts.
+fn repeated(weighted: &Model) -> Model {
+    let mut model = weighted.clone();
+    let place = model.executions.columns.iter().position(|column| column.metric == Metric::Weight).unwrap();
+    let all = std::mem::take(&mut model.executions);
+    let metrics = all.columns.iter().map(|column| Column { metric: column.metric.clone(), values: Default::default() });
+    model.executions.columns = metrics.collect();
+    for (row, values) in all.into_rows() {
+        for _ in 0..values[place] {
+            model.executions.push(row.clone());
+            let columns = model.executions.columns.iter_mut();
+            columns.zip(&values).for_each(|(column, value)| column.values.push(*value));
+        }
+    }
+    model.executions.columns.remove(place);
+    model
+}
+
+/// What weights say of executions is what the same executions say, each there as often.
+#[test]
+fn weighted_figures_are_those_of_the_repeated_executions() {
+    let (near, ctx) = (|a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs().max(1.0), Ctx::new(1));
+    for (seed, one_in) in (1..9).zip([2, 3, 5, 7, 11, 2, 3, 40]) {
+        let weighted = sampled(&random_model::model(400, seed), one_in, seed);
+        let whole = repeated(&weighted);
+        assert_eq!(whole.executions.len() as u64, weighted.executions.count());
+        for (slow, fast) in [
+            ("", ""),
+            ("duration>=p90", "duration<=p50"),
+            ("bytes_read>p60", "bytes_read<=p40"),
+            ("type=get", "type=put"),
+        ] {
+            let list = |text: &str| if text.is_empty() { vec![] } else { vec![text.parse().unwrap()] };
+            let request = ComparisonRequest { slow: list(slow), fast: list(fast), ..ComparisonRequest::default() };
+            let [a, b] = [&weighted, &whole].map(|model| compare(model, &request, &ctx).unwrap());
+            for (a, b) in [(&a.slow, &b.slow), (&a.fast, &b.fast)] {
+                assert_eq!((a.count, a.mean_ns, a.spread, &a.filters), (b.count, b.mean_ns, b.spread, &b.filters));
+                assert_eq!(b.count, b.members.len() as u64);
+            }
+            assert_eq!((a.extra_ns, a.tree.nodes.len()), (b.extra_ns, b.tree.nodes.len()), "{seed} {slow}");
+            for (a, b) in a.tree.nodes.iter().zip(&b.tree.nodes) {
+                let figures = |n: &DiffNode| [n.slow_mean_ns, n.fast_mean_ns, n.self_delta_ns, n.slow_affected];
+                assert!(figures(a).into_iter().zip(figures(b)).all(|(a, b)| near(a, b)), "{a:?} {b:?}");
+                // Deviations are those of all, chances those of what was kept.
+                assert!(near(a.deviations.unwrap_or(0.0), b.deviations.unwrap_or(0.0)), "{a:?} {b:?}");
+            }
+            let causes =
+                |c: &Comparison| c.causes.iter().map(|c| (c.rank, c.extra_ns, c.path.clone())).collect::<Vec<_>>();
+            assert_eq!(causes(&a), causes(&b), "{seed} {slow}");
+            let shares = |c: &Comparison| -> Vec<(f64, f64)> {
+                c.causes.iter().map(|cause| (cause.slow_affected, cause.fast_affected)).collect()
+            };
+            assert!(shares(&a).iter().zip(shares(&b)).all(|(a, b)| near(a.0, b.0) && near(a.1, b.1)));
+            let dimensions =
+                |c: &Comparison| -> Vec<_> { c.dimensions.iter().map(|d| (d.name.clone(), d.value.clone())).collect() };
+            assert_eq!(dimensions(&a), dimensions(&b), "{seed} {slow}");
+            let heat = |model: &Model, c: &Comparison| {
+                let size = HeatSize { times: 7, names: 7, rows: 9 };
+                let map = HeatMap::new(model, &Metric::Start, [&c.slow.members, &c.fast.members], size).unwrap();
+                let cells = |row| (0..map.columns.len()).map(move |column| (column, row));
+                (0..map.rows()).flat_map(cells).map(|(column, row)| map.cell(column, row)).collect::<Vec<_>>()
+            };
+            assert_eq!(heat(&weighted, &a), heat(&whole, &b), "{seed} {slow}");
+            for limit in ["p95>1ns", "mean>0.1%"] {
+                let failing: FailIf = limit.parse().unwrap();
+                let figures = |text: Option<String>| text.map(|text| text.split(" holds").next().unwrap().to_owned());
+                let [a, b] = [(&weighted, &a), (&whole, &b)].map(|(model, c)| figures(failing.holds(model, c)));
+                // Of fewer executions the same difference may be chance.
+                assert!(a.is_none() || a == b, "{seed} {slow}: {a:?} {b:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ use whyslow::parts::model::Model;
 use whyslow::parts::model::execution::ExecutionId;
 use whyslow::parts::model::facts::Facts;
 use whyslow::parts::model::metric::Metric;
+use whyslow::parts::model::sample;
 use whyslow::parts::model::table_columns::context_keys;
 use whyslow::parts::saved::executions::{Database, Writer};
 
@@ -201,6 +202,10 @@ fn generated(seed: u64, folder: &Path) -> PathBuf {
         for column in model.executions.columns.iter_mut().filter(|column| column.metric == Metric::Type) {
             column.values =
                 std::mem::take(&mut column.values).into_iter().map(|v| if v == put { hostile } else { v }).collect();
+        }
+        // Of every third one a sample.
+        if seed.is_multiple_of(3) {
+            sample::weigh(&mut model, &[ExecutionId::at(1), ExecutionId::at(40)], 3, seed);
         }
         let path = folder.join(format!("{at}.why"));
         let mut writer = Writer::new(Facts::default(), Notices::default()).labelled(true);

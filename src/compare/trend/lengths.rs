@@ -72,7 +72,7 @@ enum Kept {
 pub struct Lengths {
     kept: Kept,
     sums: Sums,
-    /// How many durations were there: of a sample fewer than they stand for.
+    /// How many durations were there: of a sample fewer than they represent.
     there: u64,
 }
 
@@ -93,7 +93,7 @@ impl Lengths {
         Lengths { kept: Kept::Rounded(histogram.clone()), sums, there }
     }
 
-    /// Count the duration of an execution that stands for so many.
+    /// Count the duration of an execution that represents so many.
     pub fn put(&mut self, duration: Ns, weight: u64) {
         if let (Kept::Exact(all), true) = (&self.kept, weight > 1) {
             let mut histogram = DurationHistogram::default();

@@ -104,8 +104,8 @@ pub struct Trend {
     pub host_count: u64,
 }
 
-/// The levels of hosts in the longest stretches of time that are enough to say whether one differs; in the longest where
-/// none are.
+/// The levels of hosts in the longest stretches of time that are enough to say whether one differs; where none are, in
+/// the longest.
 fn compared_hosts(series: &TrendSeries, figure: Figure, several: bool) -> (PointUnit, Vec<HostLevel>) {
     let units = series.stretches();
     if !several {

@@ -96,7 +96,7 @@ pub struct TrendSeries {
     pub unit: PointUnit,
     /// All durations are kept.
     pub exact: bool,
-    /// By number of a recording the file that has it, to tell recordings of one label apart.
+    /// By number of a recording the file that has it, to distinguish recordings of one label.
     files: BTreeMap<u32, String>,
     ids: BTreeMap<PointKey, usize>,
     names: Vec<PointNames>,
@@ -212,7 +212,7 @@ impl TrendSeries {
         })
     }
 
-    /// Count an execution that stands for so many, with its time by kind.
+    /// Count an execution that represents so many, with its time by kind.
     pub fn put(
         &mut self,
         (point, host): (usize, usize),

@@ -25,6 +25,7 @@
 
 mod columns;
 pub mod merge;
+mod packed_part;
 pub mod recordings;
 pub mod restored;
 mod rows;
@@ -36,18 +37,17 @@ use super::container::{SavedFile, SectionName};
 use super::writing::SavedFileWriter;
 use super::{SavedFileError, SavedKind};
 use crate::base::ctx::{Cancelled, Ctx};
-use crate::base::digest::{Digest, Digester};
+use crate::base::digest::Digest;
 use crate::base::file::Output;
 use crate::base::notice::Notices;
-use crate::base::pack::Pack;
 use crate::base::packed::bytes_of;
 use crate::base::time::Ns;
 use crate::model::Model;
 use crate::model::facts::Facts;
 use crate::model::join::{self, Joiner, LabelNames, Renamed};
 use crate::model::metric::{ABSENT, Column, Metric};
-use crate::model::sample;
 use crate::model::united::ModelTables;
+use packed_part::PackedPart;
 use recordings::{Contents, StoredPart, StoredRecording};
 use std::path::Path;
 use std::sync::Arc;
@@ -78,15 +78,6 @@ pub struct Writer {
     file: SavedFileWriter,
 }
 
-/// The sections of a part, and their digest.
-struct PackedPart {
-    tables: Vec<u8>,
-    used: Vec<u8>,
-    /// In the order of [`OF_PART`].
-    sections: [Vec<u8>; 4],
-    content: Digest,
-}
-
 /// A part where it is in its database.
 #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
 pub struct PlacedPart<'a> {
@@ -105,41 +96,8 @@ impl PlacedPart<'_> {
         let own = self.database.used_of(self.tables, self.number)?;
         let sections = OF_PART.map(|section| self.database.file.section(section.of(self.number)));
         let sections: Vec<Vec<u8>> = sections.into_iter().collect::<Result<_, _>>()?;
-        let digest = digest_of_sections(&bytes_of(&own), &sections);
+        let digest = packed_part::digest_of_sections(&bytes_of(&own), &sections);
         Ok((own, digest))
-    }
-}
-
-/// The digest of a part as it is in a database, whose tables may have marks of other parts.
-#[cfg(feature = "parquet")]
-fn digest_of_sections<'a>(tables: &[u8], sections: impl IntoIterator<Item = &'a Vec<u8>>) -> Digest {
-    let mut digester = Digester::default();
-    digester.add_whole(tables);
-    sections.into_iter().for_each(|bytes| digester.add_whole(bytes));
-    digester.finish()
-}
-
-impl PackedPart {
-    /// Of a model whose tables are canonical and its own.
-    fn new(model: &Model, task: &str) -> PackedPart {
-        let mut content = Digester::default();
-        content.add_whole(task.as_bytes());
-        let mut packed = |pack: &dyn Fn(&Model, &mut Pack)| {
-            let mut bytes = Pack::default();
-            pack(model, &mut bytes);
-            content.add_whole(&bytes.0);
-            bytes.0
-        };
-        let tables = packed(&tables::pack);
-        let sections = [
-            packed(&tables::pack_part),
-            packed(&|model, pack| rows::pack_executions(&model.executions, pack)),
-            packed(&|model, pack| rows::pack_own(&model.executions, pack)),
-            packed(&columns::write),
-        ];
-        let mut used = Pack::default();
-        UsedEntries::all(model.names.len(), model.who.len(), model.contexts.len()).pack(&mut used);
-        PackedPart { tables, used: used.0, sections, content: content.finish() }
     }
 }
 
@@ -164,7 +122,7 @@ impl Writer {
         if self.recording.parts.iter().any(|part| part.task == task) {
             return Ok(());
         }
-        let (part, packed) = packed_part(model, task, None, ctx)?;
+        let (part, packed) = PackedPart::of_kept(model, task, None, ctx)?;
         self.packed(part, packed);
         Ok(())
     }
@@ -214,45 +172,6 @@ impl Writer {
     }
 }
 
-/// A part of the executions of a model, of those that are kept where it was weighed. A sample has the digest of the
-/// executions that it was taken of, where they are not known any more the `known` one: it is no other recording.
-fn packed_part(
-    model: Model,
-    task: String,
-    known: Option<Digest>,
-    ctx: &Ctx,
-) -> Result<(StoredPart, PackedPart), Cancelled> {
-    let mut model = join::canonical(model, LabelNames::LeftOut, ctx)?;
-    let executions = known.unwrap_or_else(|| digest_of_executions(&model));
-    if sample::is_weighed(&model) {
-        model = join::canonical(sample::kept(model), LabelNames::LeftOut, ctx)?;
-    }
-    let packed = PackedPart::new(&model, &task);
-    let part = StoredPart {
-        task,
-        content: packed.content,
-        executions,
-        count: model.executions.len() as u64,
-        whole: model.executions.count(),
-        labels: model.traces.into_iter().map(|trace| trace.label).collect(),
-        notices: model.notices,
-    };
-    Ok((part, packed))
-}
-
-/// The digest of who ran each execution, from when to when.
-fn digest_of_executions(model: &Model) -> Digest {
-    let executions = &model.executions;
-    let mut digester = Digester::default();
-    for (who, span) in executions.who.iter().zip(executions.spans()) {
-        let Some(thread) = model.who.get(who.index()) else { continue };
-        digester.add_whole(model.names.get(thread.host).as_bytes());
-        digester.add(&[thread.pid.to_le_bytes(), thread.tid.to_le_bytes()].concat());
-        digester.add(&[span.start, span.end].map(|at| at.ns().to_le_bytes()).concat());
-    }
-    digester.finish()
-}
-
 /// An opened database.
 #[derive(Debug)]
 pub struct Database {
@@ -284,7 +203,7 @@ impl Database {
         })
     }
 
-    /// How long each execution of a task took, and how many it stands for, in no order; only in the recordings at these
+    /// How long each execution of a task took, and how many it represents, in no order; only in the recordings at these
     /// positions.
     pub fn durations(
         &self,
@@ -388,14 +307,19 @@ impl Database {
     }
 
     /// A part by itself, by the positions of its recording and of it there.
-    pub fn part_at(&self, recording: usize, at: usize, ctx: &Ctx) -> Result<(StoredPart, Model), SavedFileError> {
-        let known = self.contents.numbered().nth(recording);
-        let found = known.and_then(|(known, first)| Some((known.parts.get(at)?, (first + at) as u32)));
-        let (part, number) = found.ok_or_else(|| self.file.contradiction(CONTENTS.of(0)))?;
+    pub fn part_at(&self, recording: usize, at: usize, ctx: &Ctx) -> Result<Model, SavedFileError> {
+        let (part, number) = self.numbered_part(recording, at)?;
         let own = self.used_of(&self.tables_of(&part.task)?, number)?;
         let mut model = join::named_labels(self.part(own, number, part, ctx)?);
         model.tasks = Arc::new(vec![part.task.clone()]);
-        Ok((part.clone(), model))
+        Ok(model)
+    }
+
+    /// A part, by the positions of its recording and of it there, and the number of its sections.
+    fn numbered_part(&self, recording: usize, at: usize) -> Result<(&StoredPart, u32), SavedFileError> {
+        let known = self.contents.numbered().nth(recording);
+        let found = known.and_then(|(known, first)| Some((known.parts.get(at)?, (first + at) as u32)));
+        found.ok_or_else(|| self.file.contradiction(CONTENTS.of(0)))
     }
 
     /// The model of a task, by its position among the tasks.

@@ -21,7 +21,7 @@ pub struct StoredPart {
     pub executions: Digest,
     /// How many.
     pub count: u64,
-    /// How many they stand for: more where they are a sample.
+    /// How many they represent: more where they are a sample.
     pub whole: u64,
     /// Of its traces, in their order.
     pub labels: Vec<String>,

@@ -5,11 +5,12 @@
 //! writes it of several. A part that was exported must be what its digest says. In memory are the packed parts.
 //! ALGORITHMS.md sections 6.4 and 6.6.
 
+use super::packed_part::PackedPart;
 #[cfg(feature = "parquet")]
-use super::digest_of_sections;
+use super::packed_part::digest_of_sections;
 use super::recordings::{Contents, StoredPart, StoredRecording};
 use super::tables::{self, UsedEntries};
-use super::{CONTENTS, OF_PART, PackedPart, TABLES, USED, Writer, packed_part};
+use super::{CONTENTS, Database, OF_PART, TABLES, USED, Writer};
 use crate::base::ctx::{Cancelled, Ctx};
 #[cfg(feature = "parquet")]
 use crate::base::digest::Digest;
@@ -42,13 +43,23 @@ impl RestoredDatabase {
 
     /// Add the executions of the next part of the last recording that are kept.
     pub fn add_sample(&mut self, part: &StoredPart, model: Model, ctx: &Ctx) -> Result<(), Cancelled> {
-        let (part, packed) = packed_part(model, part.task.clone(), Some(part.executions), ctx)?;
+        let added = PackedPart::of_kept(model, part.task.clone(), Some(part.executions), ctx)?;
+        self.add(added);
+        Ok(())
+    }
+
+    /// Add the next part of the last recording as a database has it, by the positions of its recording and of it there.
+    pub fn add_stored(&mut self, database: &Database, place: (usize, usize)) -> Result<(), SavedFileError> {
+        self.add(PackedPart::stored(database, place)?);
+        Ok(())
+    }
+
+    fn add(&mut self, (part, packed): (StoredPart, PackedPart)) {
         if let Some((recording, parts)) = self.recordings.last_mut() {
             recording.parts.push(part);
             parts.push(packed);
             recording.digest = StoredRecording::digest(&recording.facts, &recording.parts);
         }
-        Ok(())
     }
 
     /// Add the next part of the last recording. Returns false where the model is not what the digest says.
