@@ -4,7 +4,7 @@
 //! is stored by one byte. Other columns are the values themselves, or each value's distance from the one before
 //! (numbers that grow). Which form is tried out: cost a few passes over each column.
 
-use super::most_numbers;
+use super::rows::most_numbers;
 use crate::base::pack::{Pack, Unpack, fold, unfold};
 use crate::model::column_values::ColumnValues;
 use crate::model::execution::ContextTime;

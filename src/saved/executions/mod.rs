@@ -40,6 +40,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::digest::Digest;
 use crate::base::file::Output;
 use crate::base::notice::Notices;
+use crate::base::pack::Pack;
 use crate::base::packed::bytes_of;
 use crate::base::time::Ns;
 use crate::model::Model;
@@ -64,11 +65,6 @@ const METRICS: SectionName = SectionName::new("metrics");
 
 /// The sections of a part whose ids are positions in its list of used entries: they are the same in each database.
 const OF_PART: [SectionName; 4] = [PART, EXECUTIONS, OWN, METRICS];
-
-/// The most numbers that a section may unpack to, per byte of it and in addition: 200,000 executions of three contexts
-/// each have about two per byte.
-const PER_BYTE: u64 = 128;
-const FREE: u64 = 1 << 20;
 
 /// A database of one recording in the making: each model is packed when it is given and can be dropped then.
 pub struct Writer {
@@ -315,6 +311,17 @@ impl Database {
         Ok(model)
     }
 
+    /// A part as it is, by the positions of its recording and of it there.
+    fn stored_part(&self, (recording, at): (usize, usize)) -> Result<(StoredPart, PackedPart), SavedFileError> {
+        let (part, number) = self.numbered_part(recording, at)?;
+        let own = self.used_of(&self.tables_of(&part.task)?, number)?;
+        let mut used = Pack::default();
+        UsedEntries::all(own.names.len(), own.who.len(), own.contexts.len()).pack(&mut used);
+        let [a, b, c, d] = OF_PART.map(|section| self.file.section(section.of(number)));
+        let sections = [a?, b?, c?, d?];
+        Ok((part.clone(), PackedPart { tables: bytes_of(&own), used: used.0, sections, content: part.content }))
+    }
+
     /// A part, by the positions of its recording and of it there, and the number of its sections.
     fn numbered_part(&self, recording: usize, at: usize) -> Result<(&StoredPart, u32), SavedFileError> {
         let known = self.contents.numbered().nth(recording);
@@ -369,9 +376,4 @@ impl Database {
         model.executions.columns = columns;
         Ok(model)
     }
-}
-
-/// The most numbers that this many bytes may unpack to.
-fn most_numbers(bytes: usize) -> u64 {
-    PER_BYTE.saturating_mul(bytes as u64).saturating_add(FREE)
 }

@@ -1,11 +1,12 @@
-//! A part of a database as bytes: of a model, of those of its executions that are kept, or as another database has it.
+//! A part of a database as bytes: of a model, or of those of its executions that are kept.
 //!
-//! In: a model in canonical form, or a place in a database. Out: the tables and sections of the part, with the digest by
-//! which it is known again. Cost: one pass over the executions. ALGORITHMS.md sections 6.4 and 6.6.
+//! In: a model. Out: the tables and sections of the part, with the digest by which it is known again. Cost: one pass
+//! over the executions. ALGORITHMS.md sections 6.4 and 6.6.
 
+use super::columns::write as write_columns;
 use super::recordings::StoredPart;
+use super::rows::{pack_executions, pack_own};
 use super::tables::{self, UsedEntries};
-use super::{Database, OF_PART, SavedFileError, columns, rows};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::digest::{Digest, Digester};
 use crate::base::pack::Pack;
@@ -18,7 +19,7 @@ use crate::model::sample;
 pub(super) struct PackedPart {
     pub tables: Vec<u8>,
     pub used: Vec<u8>,
-    /// In the order of [`OF_PART`].
+    /// In the order of `OF_PART`.
     pub sections: [Vec<u8>; 4],
     pub content: Digest,
 }
@@ -37,9 +38,9 @@ impl PackedPart {
         let tables = packed(&tables::pack);
         let sections = [
             packed(&tables::pack_part),
-            packed(&|model, pack| rows::pack_executions(&model.executions, pack)),
-            packed(&|model, pack| rows::pack_own(&model.executions, pack)),
-            packed(&columns::write),
+            packed(&|model, pack| pack_executions(&model.executions, pack)),
+            packed(&|model, pack| pack_own(&model.executions, pack)),
+            packed(&write_columns),
         ];
         let mut used = Pack::default();
         UsedEntries::all(model.names.len(), model.who.len(), model.contexts.len()).pack(&mut used);
@@ -70,17 +71,6 @@ impl PackedPart {
             notices: model.notices,
         };
         Ok((part, packed))
-    }
-
-    /// As it is in a database, with the part of its contents, by the positions of its recording and of it there.
-    pub fn stored(database: &Database, (recording, at): (usize, usize)) -> Result<(StoredPart, Self), SavedFileError> {
-        let (part, number) = database.numbered_part(recording, at)?;
-        let own = database.used_of(&database.tables_of(&part.task)?, number)?;
-        let mut used = Pack::default();
-        UsedEntries::all(own.names.len(), own.who.len(), own.contexts.len()).pack(&mut used);
-        let [a, b, c, d] = OF_PART.map(|section| database.file.section(section.of(number)));
-        let sections = [a?, b?, c?, d?];
-        Ok((part.clone(), PackedPart { tables: bytes_of(&own), used: used.0, sections, content: part.content }))
     }
 }
 

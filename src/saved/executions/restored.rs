@@ -50,7 +50,7 @@ impl RestoredDatabase {
 
     /// Add the next part of the last recording as a database has it, by the positions of its recording and of it there.
     pub fn add_stored(&mut self, database: &Database, place: (usize, usize)) -> Result<(), SavedFileError> {
-        self.add(PackedPart::stored(database, place)?);
+        self.add(database.stored_part(place)?);
         Ok(())
     }
 
