@@ -10,7 +10,6 @@ use super::tables::{self, UsedEntries};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::digest::{Digest, Digester};
 use crate::base::pack::Pack;
-use crate::base::packed::bytes_of;
 use crate::model::Model;
 use crate::model::join::{self, LabelNames};
 use crate::model::sample;
