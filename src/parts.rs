@@ -121,7 +121,7 @@ pub mod command {
     pub use crate::command::{interface::backend, run};
 }
 pub mod compare {
-    pub use crate::compare::{Comparison, ComparisonRequest, compare, share_of_group};
+    pub use crate::compare::{Comparison, ComparisonRequest, DiffNode, compare, share_of_group};
     pub mod calls {
         pub use crate::compare::calls::CallTree;
         pub use crate::compare::calls::aligned::PairedCalls;
@@ -309,6 +309,9 @@ pub mod model {
     pub mod propagation {
         pub use crate::model::propagation::Noise;
     }
+    pub mod sample {
+        pub use crate::model::sample::{kept, weigh};
+    }
     pub mod selection {
         pub use crate::model::selection::{Linked, Selection};
     }
@@ -326,6 +329,9 @@ pub mod model {
     }
     pub mod wait_kind {
         pub use crate::model::wait_kind::{SegmentKind, WaitKind};
+    }
+    pub mod weights {
+        pub use crate::model::weights::{KeptNumbers, RankedValues};
     }
 }
 pub mod options {
@@ -395,33 +401,7 @@ pub mod saved {
 pub mod session {
     pub use crate::session::{LeafChecks, MpiRuns, OpenOptions, Session, compare};
 }
-pub mod symbols {
-    pub use crate::symbols::{AddressKind, ProcessStack, StackResolver, UserFrame};
-    pub mod cache {
-        pub use crate::symbols::cache::SymbolCache;
-    }
-    pub mod compiled {
-        pub use crate::symbols::compiled::CodeBuilder;
-    }
-    pub mod elf {
-        pub use crate::symbols::elf::{AddressBase, fixed_span, identity, symbols_at};
-    }
-    pub mod files {
-        pub use crate::symbols::files::SymbolPaths;
-    }
-    pub mod images {
-        pub use crate::symbols::images::Spaces;
-    }
-    pub mod jitdump {
-        pub use crate::symbols::jitdump::read;
-    }
-    pub mod perf_map {
-        pub use crate::symbols::perf_map::read;
-    }
-    pub mod unnamed {
-        pub use crate::symbols::unnamed::compiled;
-    }
-}
+pub mod symbols;
 pub mod timeline {
     pub use crate::timeline::{
         Call, CpuRun, CpuTimeline, Host, ImageEvent, Segment, SegmentKind, Tables, Thread, ThreadDraft, ThreadId,

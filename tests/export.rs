@@ -14,6 +14,7 @@ use whyslow::parts::model::Model;
 use whyslow::parts::model::context::ContextId;
 use whyslow::parts::model::facts::Facts;
 use whyslow::parts::model::metric::ABSENT;
+use whyslow::parts::model::sample;
 use whyslow::parts::saved::executions::{Database, Writer};
 
 const LOCK: &str = "fixtures/traces/lock-contention";
@@ -40,7 +41,7 @@ fn table(folder: &Path, name: &str) -> Vec<Row> {
         let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
         let about = reader.metadata().file_metadata().key_value_metadata().unwrap();
         let value = |key: &str| about.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.clone());
-        assert_eq!((value("whyslow.schema").as_deref(), value("whyslow.table").as_deref()), (Some("2"), Some(name)));
+        assert_eq!((value("whyslow.schema").as_deref(), value("whyslow.table").as_deref()), (Some("3"), Some(name)));
         for row in reader.get_row_iter(None).unwrap() {
             all.push(row.unwrap().into_columns().into_iter().collect());
         }
@@ -220,6 +221,9 @@ fn random_database(seed: u64, path: &Path) {
             column.values.iter().enumerate().map(|(i, old)| if i == last { value } else { old }).collect();
         column.values = changed.into();
     }
+    if seed == 6 {
+        sample::weigh(&mut model, &[], 6, seed);
+    }
     let mut writer = Writer::new(Facts::default(), Notices::default()).labelled(seed.is_multiple_of(2));
     writer.add(model, &Ctx::new(1)).unwrap();
     writer.save(Output::open(path).unwrap()).unwrap();
@@ -282,7 +286,7 @@ fn import_refuses_other_versions_and_columns() {
     let output = folder.path().join("out.why");
     // Of the same length, since the footer says how long it is.
     for (table, old, new, why) in [
-        ("spent", &b"whyslow.schema\x18\x012"[..], &b"whyslow.schema\x18\x019"[..], "tables of version \"9\""),
+        ("spent", &b"whyslow.schema\x18\x013"[..], &b"whyslow.schema\x18\x019"[..], "tables of version \"9\""),
         ("executions", b"start_ns", b"stopp_ns", "no column `start_ns`"),
         ("contexts", b"parent", b"purant", "no column `parent`"),
     ] {

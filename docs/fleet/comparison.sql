@@ -1,13 +1,14 @@
 -- 1. The groups: how many executions, and how long they take.
 WITH members AS (
-  SELECT 'slow' AS side, duration_ns FROM executions WHERE {slow}
+  SELECT 'slow' AS side, duration_ns, weight FROM executions WHERE {slow}
   UNION ALL
-  SELECT 'fast' AS side, duration_ns FROM executions WHERE {fast}
+  SELECT 'fast' AS side, duration_ns, weight FROM executions WHERE {fast}
 )
 SELECT side,
-       count(*) AS executions,
-       sum(CAST(duration_ns AS DECIMAL(38, 0))) AS sum_ns,
-       CAST(sum(CAST(duration_ns AS DECIMAL(38, 0))) AS DOUBLE) / count(*) AS mean_ns,
+       sum(weight) AS executions,
+       sum(CAST(duration_ns AS DECIMAL(19, 0)) * CAST(weight AS DECIMAL(7, 0))) AS sum_ns,
+       CAST(sum(CAST(duration_ns AS DECIMAL(19, 0)) * CAST(weight AS DECIMAL(7, 0))) AS DOUBLE)
+         / sum(weight) AS mean_ns,
        min(duration_ns) AS min_ns,
        max(duration_ns) AS max_ns
 FROM members
@@ -19,15 +20,15 @@ WITH bins AS (
   {bins}
 ),
 members AS (
-  SELECT 'slow' AS side, duration_ns FROM executions WHERE {slow}
+  SELECT 'slow' AS side, duration_ns, weight FROM executions WHERE {slow}
   UNION ALL
-  SELECT 'fast' AS side, duration_ns FROM executions WHERE {fast}
+  SELECT 'fast' AS side, duration_ns, weight FROM executions WHERE {fast}
 )
 SELECT bins.bin AS bin,
        bins.from_ns AS from_ns,
        bins.to_ns AS to_ns,
-       sum(CASE WHEN members.side = 'slow' THEN 1 ELSE 0 END) AS slow,
-       sum(CASE WHEN members.side = 'fast' THEN 1 ELSE 0 END) AS fast
+       sum(CASE WHEN members.side = 'slow' THEN members.weight ELSE 0 END) AS slow,
+       sum(CASE WHEN members.side = 'fast' THEN members.weight ELSE 0 END) AS fast
 FROM members CROSS JOIN bins
 WHERE members.duration_ns >= bins.from_ns AND members.duration_ns < bins.to_ns
 GROUP BY bins.bin, bins.from_ns, bins.to_ns
@@ -35,18 +36,18 @@ ORDER BY bin;
 
 -- 3. The differential tree: per context the time of both groups in it and below, the largest differences first.
 WITH members AS (
-  SELECT 'slow' AS side, part, execution FROM executions WHERE {slow}
+  SELECT 'slow' AS side, part, execution, weight FROM executions WHERE {slow}
   UNION ALL
-  SELECT 'fast' AS side, part, execution FROM executions WHERE {fast}
+  SELECT 'fast' AS side, part, execution, weight FROM executions WHERE {fast}
 ),
 sizes AS (
-  SELECT sum(CASE WHEN side = 'slow' THEN 1 ELSE 0 END) AS slow,
-         sum(CASE WHEN side = 'fast' THEN 1 ELSE 0 END) AS fast
+  SELECT sum(CASE WHEN side = 'slow' THEN weight ELSE 0 END) AS slow,
+         sum(CASE WHEN side = 'fast' THEN weight ELSE 0 END) AS fast
   FROM members
 ),
 own AS (
   SELECT members.side AS side, spent.part AS part, spent.context AS context,
-         sum(CAST(spent.spent_ns AS DECIMAL(38, 0))) AS own_ns
+         sum(CAST(spent.spent_ns AS DECIMAL(19, 0)) * CAST(members.weight AS DECIMAL(7, 0))) AS own_ns
   FROM members JOIN spent ON spent.part = members.part AND spent.execution = members.execution
   GROUP BY members.side, spent.part, spent.context
 ),
@@ -85,18 +86,18 @@ WITH causes AS (
   {causes}
 ),
 members AS (
-  SELECT 'slow' AS side, part, execution FROM executions WHERE {slow}
+  SELECT 'slow' AS side, part, execution, weight FROM executions WHERE {slow}
   UNION ALL
-  SELECT 'fast' AS side, part, execution FROM executions WHERE {fast}
+  SELECT 'fast' AS side, part, execution, weight FROM executions WHERE {fast}
 ),
 sizes AS (
-  SELECT sum(CASE WHEN side = 'slow' THEN 1 ELSE 0 END) AS slow,
-         sum(CASE WHEN side = 'fast' THEN 1 ELSE 0 END) AS fast
+  SELECT sum(CASE WHEN side = 'slow' THEN weight ELSE 0 END) AS slow,
+         sum(CASE WHEN side = 'fast' THEN weight ELSE 0 END) AS fast
   FROM members
 ),
 own AS (
   SELECT members.side AS side, spent.part AS part, spent.context AS context,
-         sum(CAST(spent.spent_ns AS DECIMAL(38, 0))) AS own_ns
+         sum(CAST(spent.spent_ns AS DECIMAL(19, 0)) * CAST(members.weight AS DECIMAL(7, 0))) AS own_ns
   FROM members JOIN spent ON spent.part = members.part AND spent.execution = members.execution
   GROUP BY members.side, spent.part, spent.context
 ),
@@ -124,10 +125,11 @@ ORDER BY CASE WHEN sums.cause = 0 THEN 1 ELSE 0 END, sums.cause;
 
 -- 5. The trend: executions, mean duration, and how many are slow, by day.
 SELECT day,
-       count(*) AS executions,
-       sum(CAST(duration_ns AS DECIMAL(38, 0))) AS sum_ns,
-       CAST(sum(CAST(duration_ns AS DECIMAL(38, 0))) AS DOUBLE) / count(*) AS mean_ns,
-       sum(CASE WHEN {slow} THEN 1 ELSE 0 END) AS slow
+       sum(weight) AS executions,
+       sum(CAST(duration_ns AS DECIMAL(19, 0)) * CAST(weight AS DECIMAL(7, 0))) AS sum_ns,
+       CAST(sum(CAST(duration_ns AS DECIMAL(19, 0)) * CAST(weight AS DECIMAL(7, 0))) AS DOUBLE)
+         / sum(weight) AS mean_ns,
+       sum(CASE WHEN {slow} THEN weight ELSE 0 END) AS slow
 FROM executions
 WHERE {task}
 GROUP BY day

@@ -54,7 +54,7 @@ use whyslow::parts::{cli, dump};
 pub type Ask = fn(&[u8]);
 
 /// All targets by name; each has a file in `fuzz_targets/`.
-pub const TARGETS: [(&str, Ask); 20] = [
+pub const TARGETS: [(&str, Ask); 21] = [
     ("metadata_text", ask_metadata_text),
     ("metadata_json", ask_metadata_json),
     ("packet", ask_packet),
@@ -69,6 +69,7 @@ pub const TARGETS: [(&str, Ask); 20] = [
     ("archive", ask_archive),
     ("database", ask_database),
     ("history_file", ask_history_file),
+    ("tables", ask_tables),
     ("executable", ask_executable),
     ("jitdump", ask_jitdump),
     ("declared", ask_declared),
@@ -258,7 +259,7 @@ pub fn ask_database(bytes: &[u8]) {
     fs::write(&path, saved::put_right(bytes)).expect("the database");
     let Ok(database) = Database::open(&path) else { return };
     for (task, name) in database.contents.tasks().iter().enumerate().take(4) {
-        let _ = database.durations(name, |_| true);
+        let _ = database.durations(name, |_| true, &Ctx::new(1));
         let _ = database.model(task, &Ctx::new(1));
     }
 }
@@ -273,6 +274,26 @@ pub fn ask_history_file(bytes: &[u8]) {
         let Ok(mut session) = session::Session::open(&[argument], &options, &Ctx::new(1)) else { continue };
         let _ = session.model(None, &SymbolPaths::default(), &[], &Ctx::new(1));
         let _ = session.history("query", &Ctx::new(1));
+    }
+}
+
+/// Import exported tables of which the first byte says which one has the other bytes; a database that comes of it can
+/// be read. Without Parquet the command refuses before it reads any.
+pub fn ask_tables(bytes: &[u8]) {
+    let Some((which, bytes)) = bytes.split_first() else { return };
+    let below = folder().expect("a folder").join("tables");
+    let sound = seeds::tables();
+    let changed = sound.get(usize::from(*which) % sound.len().max(1)).map(|(path, _)| path);
+    for (path, sound) in sound {
+        let file = below.join(path);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("the folder of a table");
+        fs::write(&file, if Some(path) == changed { bytes } else { sound }).expect("a table");
+    }
+    let output = below.with_extension("why");
+    fs::remove_file(&output).ok();
+    if seeds::run("import", &output, &below) {
+        let database = Database::open(&output).expect("what was imported is a database");
+        (0..database.contents.tasks().len()).for_each(|task| drop(database.model(task, &Ctx::new(1)).expect("a task")));
     }
 }
 

@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use whyslow::parts::options::configuration::Configuration;
 use whyslow::parts::{cli, command};
 
@@ -88,6 +89,45 @@ fn built(more: &[&str]) -> Vec<u8> {
     super::saved::unpacked(&fs::read(path).expect("the file"))
 }
 
+/// Run a command that writes `output` and reads `input`. Returns whether it succeeded.
+pub fn run(command: &str, output: &Path, input: &Path) -> bool {
+    let words = ["whyslow", command, "--no-sandbox", "-o"].into_iter().map(OsString::from);
+    let words = words.chain([output.into(), input.into()]);
+    let cli::Parsed::Run(parsed) = cli::parse(words, &Configuration::default()) else {
+        panic!("`{command}` is a command")
+    };
+    matches!(command::run(&parsed), Ok(0))
+}
+
+/// The tables of a small recording that import reads, by their paths; none without Parquet.
+pub fn tables() -> &'static [(PathBuf, Vec<u8>)] {
+    static TABLES: OnceLock<Vec<(PathBuf, Vec<u8>)>> = OnceLock::new();
+    TABLES.get_or_init(|| {
+        let folder = super::folder().expect("a folder");
+        let (file, tables) = (folder.join("tables.why"), folder.join("sound"));
+        fs::remove_file(&file).ok();
+        assert!(run("build", &file, &root().join("fixtures/traces/snap")), "a database can be built");
+        if !run("export", &tables, &file) {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        let mut folders = ["recordings", "contexts", "threads", "executions", "spent"].map(|t| tables.join(t)).to_vec();
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).expect("a table") {
+                let path = entry.expect("a file").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    let bytes = fs::read(&path).expect("a table");
+                    found.push((path.strip_prefix(&tables).expect("below").to_path_buf(), bytes));
+                }
+            }
+        }
+        found.sort();
+        found
+    })
+}
+
 /// Fragments without the preamble, which the target writes itself.
 fn without_preamble(metadata: &[u8]) -> Vec<u8> {
     let second = metadata.iter().skip(1).position(|b| *b == FRAGMENT).map_or(metadata.len(), |at| at + 1);
@@ -147,6 +187,10 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         }
         "database" => vec![built(&[])],
         "history_file" => vec![built(&["--history"])],
+        "tables" => {
+            let seed = |(at, (_, bytes)): (usize, &(PathBuf, Vec<u8>))| [&[at as u8], &bytes[..]].concat();
+            tables().iter().enumerate().map(seed).collect()
+        }
         "executable" => vec![read("fixtures/traces/disk-contention/bin/auditlogd")],
         "jitdump" => recorded(&["compiled/jit-26935.dump", "compiled/perf-26906.map"]),
         "declared" => texts(&[

@@ -31,6 +31,13 @@ impl Sums {
         self.s2 = self.s2.saturating_add(x * x);
     }
 
+    /// Replace so many of the zeros by `x`.
+    pub fn put_times(&mut self, x: u64, times: u64) {
+        let (x, times) = (u128::from(x), u128::from(times));
+        self.s1 = self.s1.saturating_add(x * times);
+        self.s2 = self.s2.saturating_add((x * x).saturating_mul(times));
+    }
+
     /// The mean; zero of no values.
     pub fn mean(&self) -> f64 {
         if self.n == 0 { 0.0 } else { self.s1 as f64 / self.n as f64 }
@@ -87,6 +94,47 @@ pub fn welch(a: &Sums, b: &Sums) -> Option<Welch> {
     let t = difference / error;
     let df = (va + vb).powi(2) / (va * va / (a.n - 1) as f64 + vb * vb / (b.n - 1) as f64);
     Some(Welch { t, df, p: student_two_sided(t, df) })
+}
+
+/// Welch's test of values some of which represent several: the sums are weighted, and `sizes` are the numbers of values
+/// of equal weight that would say as much of the means. `None` with fewer than two on a side.
+pub fn welch_of_sample(a: &Sums, b: &Sums, sizes: [f64; 2]) -> Option<Welch> {
+    if sizes == [a.n as f64, b.n as f64] {
+        return welch(a, b);
+    }
+    let [na, nb] = sizes;
+    if na < 2.0 || nb < 2.0 {
+        return None;
+    }
+    let (va, vb) = (a.population_variance() / (na - 1.0), b.population_variance() / (nb - 1.0));
+    let (difference, error) = (b.mean() - a.mean(), (va + vb).sqrt());
+    if error == 0.0 {
+        let same = difference == 0.0;
+        let t = if same { 0.0 } else { f64::INFINITY.copysign(difference) };
+        return Some(Welch { t, df: na + nb - 2.0, p: f64::from(u8::from(same)) });
+    }
+    let t = difference / error;
+    let df = (va + vb).powi(2) / (va * va / (na - 1.0) + vb * vb / (nb - 1.0));
+    Some(Welch { t, df, p: student_two_sided(t, df) })
+}
+
+/// The probability that a value of the second group exceeds one of the first, ties counting half, of values with the
+/// numbers for which they stand. `None` when a side is empty. Both sides are sorted in place.
+pub fn superiority(a: &mut [(i64, u64)], b: &mut [(i64, u64)]) -> Option<f64> {
+    a.sort_unstable();
+    b.sort_unstable();
+    let sum = |side: &[(i64, u64)]| side.iter().map(|(_, weight)| *weight as f64).sum::<f64>();
+    let (all_a, all_b) = (sum(a), sum(b));
+    let (mut below, mut at, mut exceeding) = (0.0, 0, 0.0);
+    for of_b in b.chunk_by(|x, y| x.0 == y.0) {
+        while a.get(at).is_some_and(|(value, _)| *value < of_b[0].0) {
+            below += a[at].1 as f64;
+            at += 1;
+        }
+        let equal = sum(&a[at..at + a[at..].partition_point(|(value, _)| *value == of_b[0].0)]);
+        exceeding += sum(of_b) * (below + equal / 2.0);
+    }
+    (all_a > 0.0 && all_b > 0.0).then(|| exceeding / (all_a * all_b))
 }
 
 /// Probability that Student's t with `df` degrees of freedom is further from zero than `t`.

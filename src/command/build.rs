@@ -5,8 +5,9 @@ use super::{Outcome, Question, places};
 use crate::base::clean;
 use crate::compare::filter::Filters;
 use crate::confinement::Files;
+use crate::model::weights::MOST_WEIGHT;
 use crate::options::{InputOptions, SymbolOptions};
-use crate::session::{NewHistoryFile, PartialRequest, Session, UsageError};
+use crate::session::{NewHistoryFile, PartialRequest, Sampling, Session, UsageError};
 use crate::symbols::files::SymbolPaths;
 use crate::view::stderr::say;
 use clap::Args;
@@ -32,8 +33,13 @@ pub struct BuildOptions {
     /// of executions; `merge` adds up those of many hosts, and `diff` compares them
     #[arg(long, conflicts_with = "history")]
     partial: bool,
-    /// Partial results of this slow group: filters that decide by the execution alone (`duration>=48ms`)
-    #[arg(long, value_name = "FILTER", requires = "partial")]
+    /// Keep all slow executions, and of the others one in N, with weights that all later figures honour: the file is
+    /// smaller, sums stay right on average
+    #[arg(long, value_name = "N", conflicts_with_all = ["history", "partial"], value_parser = sample_size())]
+    sample: Option<u64>,
+    /// With --sample the executions that are all kept (default: the slow group of `explain`); with --partial the slow
+    /// group: filters that decide by the execution alone (`duration>=48ms`)
+    #[arg(long, value_name = "FILTER")]
     slow: Vec<Filters>,
     /// Partial results of this fast group
     #[arg(long, value_name = "FILTER", requires = "partial")]
@@ -44,6 +50,17 @@ pub struct BuildOptions {
     groups: Option<PathBuf>,
     #[command(flatten)]
     input: InputOptions,
+}
+
+/// The numbers of which one execution may be kept.
+pub(super) fn sample_size() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(2..=MOST_WEIGHT)
+}
+
+/// What is kept, where not all is.
+pub(super) fn sampling(one_in: Option<u64>, slow: &[Filters]) -> Option<Sampling> {
+    let slow = slow.iter().flat_map(|filters| filters.0.clone()).collect();
+    one_in.map(|one_in| Sampling { one_in, slow })
 }
 
 impl Question for BuildOptions {
@@ -65,6 +82,10 @@ impl Question for BuildOptions {
             let why = "the folder is a trace, and every file in it counts as a stream: choose another folder";
             return Err(UsageError(format!("--output {}: {why}", self.output.display())));
         }
+        if !self.slow.is_empty() && !self.partial && self.sample.is_none() {
+            let why = "a database has all executions, whatever the groups are: add --sample N, or --partial";
+            return Err(UsageError(format!("--slow: {why}")));
+        }
         Ok(())
     }
 
@@ -77,9 +98,10 @@ impl Question for BuildOptions {
         if self.history {
             return self.history(session, &tasks, &places, console);
         }
+        let sampling = sampling(self.sample, &self.slow);
         let writer = console.with_progress(|work| match session {
-            Session::Traces(mut traces) => traces.build(&tasks, &places, work),
-            Session::Run(run) => run.build(&tasks, work),
+            Session::Traces(mut traces) => traces.build(&tasks, &places, sampling.as_ref(), work),
+            Session::Run(run) => run.build(&tasks, sampling.as_ref(), work),
             Session::Databases(databases) => databases.refuse("build"),
             Session::Partials(partials) => partials.refuse("build"),
         })?;

@@ -8,11 +8,12 @@ use crate::confinement::Files;
 use crate::explain;
 use crate::explain::facts::{archive_facts, iteration_durations};
 use crate::model::settings::Settings;
+use crate::model::weights::RankedValues;
 use crate::options::{InputOptions, SymbolOptions};
 use crate::reading::tasks;
 use crate::session::{Databases, Invariants, MpiRuns, Session, TraceSurvey, Traces};
 use crate::view::archive::ArchiveDocument;
-use crate::view::info;
+use crate::view::info::{self, Measured};
 use clap::Args;
 
 #[derive(Args, Debug)]
@@ -73,7 +74,8 @@ impl InfoOptions {
         let found: Vec<_> = traces.found().iter().filter(|t| self.full || !tasks::is_system_call(t)).collect();
         let durations = |name: &str| {
             let survey = survey.as_ref()?;
-            Some(survey.tasks.get(name).map_or(&[][..], |t| &t.durations))
+            let sorted = survey.tasks.get(name).map_or_else(Vec::new, |t| t.durations.clone());
+            Some(Measured::new(&RankedValues::of_sorted(sorted)))
         };
         let names = found.into_iter().map(|t| &t.name).chain(&discovered);
         let tasks = names.map(|name| (name.as_str(), durations(name)));
@@ -122,9 +124,9 @@ impl InfoOptions {
     }
 
     fn of_databases(&self, databases: &Databases, console: &mut Console<'_>) -> anyhow::Result<Notices> {
-        let ((recorded, durations), notices) = (databases.survey()?, databases.notices());
+        let ((recorded, durations), notices) = (databases.survey(console.ctx)?, databases.notices());
         console.stage("survey");
-        let tasks = durations.iter().map(|task| (task.name.as_str(), Some(task.sorted.as_slice())));
+        let tasks = durations.iter().map(|task| (task.name.as_str(), Some(Measured::new(&task.durations))));
         let facts = info::InfoDocument::new(&recorded, tasks, None, &notices);
         console.answer(self.json, || &facts, |_| facts.text())?;
         Ok(notices)

@@ -18,6 +18,7 @@ use crate::model::join::Renamed;
 use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
 use crate::model::thread_lanes::{ThreadsAnswer, ThreadsQuestion};
+use crate::model::weights::RankedValues;
 use crate::options::{AppearanceOptions, ColorChoice, GroupOptions, InputOptions};
 use crate::session::{self, Invariants, LeafChecks, RecordedHistory, Session, TraceSurvey, UsageError};
 use crate::symbols::files::SymbolPaths;
@@ -235,8 +236,8 @@ impl Analyst {
         self.make_room();
         let tasks: Vec<&str> = self.task.as_deref().into_iter().collect();
         let writer = match &mut self.session {
-            Session::Traces(traces) => traces.build(&tasks, &self.places, ctx)?,
-            Session::Run(run) => run.build(&[], ctx)?,
+            Session::Traces(traces) => traces.build(&tasks, &self.places, None, ctx)?,
+            Session::Run(run) => run.build(&[], None, ctx)?,
             Session::Databases(databases) => return databases.refuse("build"),
             Session::Partials(partials) => return partials.refuse("build"),
         };
@@ -328,12 +329,15 @@ impl Backend for Analyst {
             Session::Traces(traces) => {
                 let TraceSurvey { survey, discovered, .. } = traces.survey(Invariants::Assumed, &self.places, ctx)?;
                 let names = traces.found().iter().map(|task| &task.name).chain(&discovered);
-                let summary = |name: &String| TaskSummary::new(name, &survey.tasks.get(name)?.durations);
+                let summary = |name: &String| {
+                    let durations = survey.tasks.get(name)?.durations.clone();
+                    TaskSummary::new(name, &RankedValues::of_sorted(durations))
+                };
                 Ok(names.filter_map(summary).collect())
             }
             Session::Databases(databases) => {
-                let (_, tasks) = databases.survey()?;
-                Ok(tasks.iter().filter_map(|task| TaskSummary::new(&task.name, &task.sorted)).collect())
+                let (_, tasks) = databases.survey(ctx)?;
+                Ok(tasks.iter().filter_map(|task| TaskSummary::new(&task.name, &task.durations)).collect())
             }
             // An archive has one kind of iterations.
             Session::Run(_) | Session::Partials(_) => Ok(Vec::new()),

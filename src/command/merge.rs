@@ -1,12 +1,14 @@
 //! `whyslow merge`: one database of the recordings of several, or one file of several partial results.
 
+use super::build::{sample_size, sampling};
 use super::console::Console;
 use super::{Outcome, Question};
 use crate::base::clean;
 use crate::base::notice::Notices;
+use crate::compare::filter::Filters;
 use crate::confinement::Files;
 use crate::options::InputOptions;
-use crate::session::Session;
+use crate::session::{Session, UsageError};
 use crate::view::stderr::say;
 use clap::Args;
 use std::path::PathBuf;
@@ -16,6 +18,13 @@ pub struct MergeOptions {
     /// The file to write; an existing one of the same kind is replaced
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Keep all slow executions, and of the others one in N, with weights that all later figures honour; a part that is
+    /// a sample already stays as it is
+    #[arg(long, value_name = "N", value_parser = sample_size())]
+    sample: Option<u64>,
+    /// The executions that are all kept (default: the slow group of `explain` of each recording)
+    #[arg(long, value_name = "FILTER", requires = "sample")]
+    slow: Vec<Filters>,
     #[command(flatten)]
     input: InputOptions,
 }
@@ -36,6 +45,10 @@ impl Question for MergeOptions {
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let title = session.title();
         if let Session::Partials(partials) = &session {
+            if self.sample.is_some() {
+                let why = "partial results are sums: sample the databases";
+                return Err(UsageError(format!("--sample: {title}: {why}")).into());
+            }
             for line in console.with_progress(|ctx| partials.merge(console.output()?, ctx))? {
                 say(&format!("note: {}", clean::line(&line)));
             }
@@ -47,9 +60,13 @@ impl Question for MergeOptions {
         };
         let notices = databases.notices();
         let plan = databases.merge_plan()?;
-        console.with_progress(|ctx| plan.save(console.output()?, ctx))?;
+        let sampling = sampling(self.sample, &self.slow);
+        let lines = console.with_progress(|ctx| match &sampling {
+            Some(sampling) => plan.save_sample(sampling, console.output()?, ctx),
+            None => plan.save(console.output()?, ctx).map(|_| Vec::new()),
+        })?;
         console.stage("merge");
-        for remark in &plan.remarks {
+        for remark in plan.remarks.iter().chain(&lines) {
             say(&format!("note: {}", clean::line(remark)));
         }
         Ok(notices.into())

@@ -20,9 +20,12 @@ pub(super) fn diff(
         let why = "partial results have their groups: build them again with other filters";
         return Err(UsageError(format!("--slow, --fast, --type, --baseline: {}: {why}", files.title())).into());
     }
-    let (model, texts, comparison, lines) =
+    let (model, texts, comparison, mut lines) =
         console.with_progress(|ctx| files.compared(groups.asked().as_deref(), ctx))?;
     console.stage("compare");
+    if json && !comparison.kept.are_all() {
+        lines.insert(0, comparison.kept.words());
+    }
     let filters = [texts.slow.as_slice(), texts.fast.as_slice()];
     console.answer(
         json,

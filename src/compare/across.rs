@@ -169,13 +169,13 @@ fn function(
 fn is_seldom(groups: &GroupPair<'_>, input: &PartitionInput<'_>, function: &InFunction) -> bool {
     let inside: BTreeSet<ContextId> = function.contexts.iter().copied().collect();
     let executions = &groups.model.executions;
-    let time = |id: &crate::model::execution::ExecutionId| -> u64 {
-        executions.own.row(id.index()).filter(|time| inside.contains(&time.context)).map(|time| time.ns).sum()
+    let time = |i: usize| -> u64 {
+        executions.own.row(i).filter(|time| inside.contains(&time.context)).map(|time| time.ns).sum()
     };
-    let n = groups.fast.len().max(1) as f64;
-    let fast = groups.fast.iter().map(time).sum::<u64>() as f64 / n;
-    let all = groups.fast.iter().map(|id| executions.duration(id.index()) as f64).sum::<f64>() / n;
-    let extra = input.sum(&function.contexts) as f64 / (n * groups.slow.len().max(1) as f64);
+    let [n_slow, n] = groups.counts.map(|count| count.max(1) as f64);
+    let fast = groups.mean(groups.fast, |i| time(i) as f64);
+    let all = groups.mean(groups.fast, |i| executions.duration(i) as f64);
+    let extra = input.sum(&function.contexts) as f64 / (n * n_slow);
     fast * SELDOM <= extra.min(all)
 }
 

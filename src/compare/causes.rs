@@ -18,7 +18,7 @@ use crate::base::figure;
 use crate::base::names::NameId;
 use crate::base::statistics::divide_rounded;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::execution::ContextTime;
+use crate::model::execution::{ContextTime, ExecutionId};
 use crate::model::wait_kind::WaitKind;
 use std::collections::BTreeMap;
 
@@ -99,7 +99,7 @@ pub(super) fn rank(groups: &GroupPair<'_>, built: &mut BuiltTree, whole_ns: i64)
         if at == 0 {
             ranked.place = CausePlace { site: named.site.clone(), reason: reason(&input, part) };
         }
-        let pairs = groups.slow.len() as u128 * groups.fast.len().max(1) as u128;
+        let pairs = u128::from(groups.counts[0]) * u128::from(groups.counts[1].max(1));
         ranked.causes.push(Cause {
             rank: Some(at as u32 + 1),
             kind: Some(part.kind),
@@ -135,7 +135,7 @@ pub(super) fn rank(groups: &GroupPair<'_>, built: &mut BuiltTree, whole_ns: i64)
 /// What a part over several kinds has of each; none for a part of one kind.
 fn kinds_of(groups: &GroupPair<'_>, input: &PartitionInput<'_>, part: &DifferencePart) -> Vec<CausePart> {
     let Some(common) = &part.common else { return Vec::new() };
-    let pairs = groups.slow.len() as u128 * groups.fast.len().max(1) as u128;
+    let pairs = u128::from(groups.counts[0]) * u128::from(groups.counts[1].max(1));
     let of_kind = |(kind, difference): (WaitKind, i128)| {
         let is_kind = |context: &ContextId| input.model.contexts.spent(*context) == kind;
         let contexts = part.contexts.iter().copied().filter(is_kind).collect();
@@ -180,7 +180,7 @@ fn sums(groups: &GroupPair<'_>, values: impl Iterator<Item = Option<u64>>) -> Gr
     let mut sums = GroupSums::new(groups);
     for (member, ns) in values.enumerate() {
         if let Some(ns) = ns {
-            sums.put(groups.side(member), ns);
+            sums.put(groups.side(member), ns, groups.weight(member));
         }
     }
     sums
@@ -243,9 +243,13 @@ fn affected(
         0.0
     };
     let limit = groups.floor_ns.max(usual);
-    let share = |of: &[u64]| of.iter().filter(|ns| **ns as f64 > limit).count() as f64 / of.len().max(1) as f64;
+    let share = |of: &[u64], members: &[ExecutionId], count: u64| {
+        let touched = of.iter().zip(members).filter(|(ns, _)| **ns as f64 > limit);
+        touched.map(|(_, id)| groups.weights.of(id.index())).sum::<u64>() as f64 / count.max(1) as f64
+    };
     let (slow, fast) = values.split_at(groups.slow.len().min(values.len()));
-    Ok(Affected { slow: share(slow), fast: share(fast) })
+    let [n_slow, n_fast] = groups.counts;
+    Ok(Affected { slow: share(slow, groups.slow, n_slow), fast: share(fast, groups.fast, n_fast) })
 }
 
 /// The reason why the recording does not say more about a part's time: the one that most of it has.

@@ -5,6 +5,7 @@ use crate::base::figure;
 use crate::model::Model;
 use crate::model::choice::ExecutionKind;
 use crate::model::event_name::{ESSENTIAL, SYSTEM_CALLS};
+use crate::model::weights::KeptNumbers;
 
 /// Executions in a group below which its figures are called rough.
 const FEW: usize = 8;
@@ -18,25 +19,35 @@ pub(super) fn caveats(
     left_out: Vec<String>,
 ) -> Vec<String> {
     let mut caveats = left_out;
+    caveats.extend(KeptNumbers::of(&model.executions).map(|kept| {
+        format!(
+            "{}: figures are those of all executions, tests and the lists of single executions those of the kept ones",
+            kept.words()
+        )
+    }));
     if origin == GroupsOrigin::Percentile {
         caveats.push(
             "no natural gap was found in the durations: the slowest twentieth is compared with the faster half".into(),
         );
     }
+    let weights = model.executions.weights();
     for (name, group) in [("slow", slow), ("fast", fast)] {
         let n = group.members.len();
         if n < FEW && origin != GroupsOrigin::All {
             let members = figure::plural(n as u64, "execution");
             caveats.push(format!("the {name} group has only {members}: its figures are rough"));
         }
-        let unsure = group.members.iter().filter(|e| model.executions.unsure.get(e.index()) == Some(true)).count();
-        if unsure * 10 > n {
+        let unsure = group.members.iter().filter(|e| model.executions.unsure.get(e.index()) == Some(true));
+        let unsure = unsure.map(|e| weights.of(e.index())).sum::<u64>();
+        if unsure * 10 > group.count {
+            let count = group.count;
             caveats.push(format!(
-                "{unsure} of {n} {name} executions ran while events were lost or waited for something unknown"
+                "{unsure} of {count} {name} executions ran while events were lost or waited for something unknown"
             ));
         }
     }
-    let shared = slow.members.iter().filter(|e| fast.members.binary_search(e).is_ok()).count();
+    let shared: Vec<_> = slow.members.iter().copied().filter(|e| fast.members.binary_search(e).is_ok()).collect();
+    let shared = weights.sum(&shared);
     if shared > 0 {
         caveats.push(format!("{shared} executions are in both groups: they hide part of the difference"));
     }

@@ -31,6 +31,8 @@ pub struct Group {
     pub filters: Vec<Filter>,
     /// Its executions, ascending.
     pub members: Vec<ExecutionId>,
+    /// How many executions they represent.
+    pub count: u64,
     /// Mean duration, rounded to the nearest nanosecond; 0 where it is empty.
     pub mean_ns: i64,
     /// How long its executions take; `None` where it is empty, or of samples.
@@ -224,6 +226,8 @@ pub struct Dimension {
 pub struct SlowKind {
     /// Its executions, ascending.
     pub members: Vec<ExecutionId>,
+    /// How many executions they represent.
+    pub count: u64,
     /// Mean duration, rounded to the nearest nanosecond.
     pub mean_ns: i64,
     /// Rank of the cause that most of their extra time has.

@@ -7,11 +7,12 @@
 
 use super::Comparison;
 use super::trend::lengths::Figure;
-use crate::base::statistics::{Random, Sums, nearest_rank, welch};
+use crate::base::statistics::{Random, Sums, welch};
 use crate::base::time::Ns;
 use crate::base::{figure, quantity};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
+use crate::model::weights::RankedValues;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -99,8 +100,9 @@ impl FailIf {
         if model.profile.is_some() {
             return self.holds_of_profiles(model, c);
         }
-        let durations = |members: &[ExecutionId]| -> Vec<i64> {
-            members.iter().map(|e| model.executions.duration(e.index())).collect()
+        let weights = model.executions.weights();
+        let durations = |members: &[ExecutionId]| -> Vec<(i64, u64)> {
+            members.iter().map(|e| (model.executions.duration(e.index()), weights.of(e.index()))).collect()
         };
         let (slow, fast) = (durations(&c.slow.members), durations(&c.fast.members));
         let (of_slow, of_fast) = (self.measure(&slow)?, self.measure(&fast)?);
@@ -161,23 +163,24 @@ impl FailIf {
         (exceeds && differ).then(|| format!("{self} holds: {slow} against {fast}, {more} more{share}"))
     }
 
-    fn measure(&self, durations: &[i64]) -> Option<f64> {
+    /// The quantity of durations, with how many executions have each.
+    fn measure(&self, durations: &[(i64, u64)]) -> Option<f64> {
         match self.quantity {
             Quantity::Mean | Quantity::Extra => {
-                let sum: i128 = durations.iter().map(|d| i128::from(*d)).sum();
-                (!durations.is_empty()).then(|| sum as f64 / durations.len() as f64)
+                let sum: i128 = durations.iter().map(|(ns, weight)| i128::from(*ns) * i128::from(*weight)).sum();
+                let count: u64 = durations.iter().map(|(_, weight)| weight).sum();
+                (!durations.is_empty()).then(|| sum as f64 / count as f64)
             }
             Quantity::Percentile(p) => {
-                let mut sorted = durations.to_vec();
-                sorted.sort_unstable();
-                nearest_rank(&sorted, p).map(|v| v as f64)
+                let are_one = durations.iter().all(|(_, weight)| *weight == 1);
+                RankedValues::new(durations.iter().copied(), are_one).nearest_rank(p).map(|v| v as f64)
             }
         }
     }
 
     /// True if at most one in a hundred random splits of the same executions differs as much.
-    fn is_significant(&self, slow: &[i64], fast: &[i64], more: f64) -> bool {
-        let mut all: Vec<i64> = slow.iter().chain(fast).copied().collect();
+    fn is_significant(&self, slow: &[(i64, u64)], fast: &[(i64, u64)], more: f64) -> bool {
+        let mut all: Vec<(i64, u64)> = slow.iter().chain(fast).copied().collect();
         let mut random = Random::new(0xFA11_1F00);
         let reached = (0..ROUNDS).filter(|_| {
             for i in 0..slow.len() {

@@ -12,12 +12,13 @@ use super::members::values;
 use super::tree::GroupPair;
 use super::{Dimension, Group};
 use crate::base::names::{NameId, fold_digits};
-use crate::base::statistics::mann_whitney;
+use crate::base::statistics::superiority;
 use crate::model::Model;
 use crate::model::column_values::ColumnValues;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::{ABSENT, Metric, SUCCEEDED, Unit};
 use crate::model::wait_kind::WaitKind;
+use crate::model::weights::Weights;
 use foldhash::HashMap;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -87,7 +88,7 @@ pub(super) fn dimensions(groups: &GroupPair<'_>, slow: &Group, fast: &Group) -> 
     for column in &model.executions.columns {
         let is_in_causes = matches!(
             column.metric,
-            Metric::Duration | Metric::Time(_) | Metric::Other | Metric::Paused | Metric::Interleaved
+            Metric::Duration | Metric::Time(_) | Metric::Other | Metric::Paused | Metric::Interleaved | Metric::Weight
         );
         if column.metric.unit() != Unit::Name && !is_in_causes && !filtered(&column.metric) {
             all.extend(separating_number(groups, &column.metric));
@@ -159,8 +160,8 @@ fn names(model: &Model, mut pass: impl FnMut(NameDimension)) {
     add("thread", &thread, &|i| who(i).map(|w| fold_digits(model.names.get(w.thread))));
 }
 
-fn share(members: &[ExecutionId], has: impl Fn(usize) -> bool) -> f64 {
-    members.iter().filter(|e| has(e.index())).count() as f64 / members.len().max(1) as f64
+fn share(groups: &GroupPair<'_>, members: &[ExecutionId], has: impl Fn(usize) -> bool) -> f64 {
+    groups.mean(members, |i| f64::from(u8::from(has(i))))
 }
 
 fn separating_name(
@@ -170,16 +171,16 @@ fn separating_name(
     texts: &BTreeMap<i64, String>,
 ) -> Option<SeparatingDimension> {
     let counted = |members: &[ExecutionId]| {
-        let mut counts: HashMap<i64, usize> = HashMap::default();
-        members.iter().for_each(|e| *counts.entry(classes.at(e.index())).or_default() += 1);
+        let mut counts: HashMap<i64, u64> = HashMap::default();
+        let weight = |e: &ExecutionId| groups.weights.of(e.index());
+        members.iter().for_each(|e| *counts.entry(classes.at(e.index())).or_default() += weight(e));
         counts
     };
     let (in_slow, in_fast) = (counted(groups.slow), counted(groups.fast));
     let shares = texts.iter().map(|(class, text)| {
-        let of = |counts: &HashMap<i64, usize>, members: &[ExecutionId]| {
-            counts.get(class).copied().unwrap_or(0) as f64 / members.len().max(1) as f64
-        };
-        (text, of(&in_slow, groups.slow), of(&in_fast, groups.fast))
+        let of =
+            |counts: &HashMap<i64, u64>, all: u64| counts.get(class).copied().unwrap_or(0) as f64 / all.max(1) as f64;
+        (text, of(&in_slow, groups.counts[0]), of(&in_fast, groups.counts[1]))
     });
     // The value that the slow executions have; the values that they lack follow from it.
     // That successes take longer than failures is no finding: a failed call does nothing.
@@ -205,22 +206,29 @@ fn separating_number(groups: &GroupPair<'_>, metric: &Metric) -> Option<Separati
     if is_identifier(metric, &values) {
         return None;
     }
-    let of = |members: &[ExecutionId]| -> Vec<i64> {
+    let of = |members: &[ExecutionId]| -> Vec<(i64, u64)> {
         let mut present = Vec::with_capacity(members.len());
-        present.extend(members.iter().filter_map(|e| values.get(e.index())).filter(|v| *v != ABSENT));
+        let value = |e: &ExecutionId| Some((values.get(e.index())?, groups.weights.of(e.index())));
+        present.extend(members.iter().filter_map(value).filter(|(v, _)| *v != ABSENT));
         present
     };
     let (mut slow, mut fast) = (of(groups.slow), of(groups.fast));
-    let superiority = mann_whitney(&mut fast, &mut slow)?.superiority;
+    let superiority = superiority(&mut fast, &mut slow)?;
     if (1.0 - EXCEEDS..=EXCEEDS).contains(&superiority) {
         return None;
     }
     let unit = metric.unit();
     // The bound that nine of ten fast executions, which are sorted now, do not cross.
-    let at = if superiority > 0.5 { fast.len() * 9 / 10 } else { fast.len() / 10 };
-    let bound = *fast.get(at.min(fast.len().checked_sub(1)?))?;
+    let all: u64 = fast.iter().map(|(_, weight)| weight).sum();
+    let at = if superiority > 0.5 { all * 9 / 10 } else { all / 10 };
+    let upto = fast.iter().scan(0, |upto, (value, weight)| {
+        *upto += weight;
+        Some((*value, *upto))
+    });
+    let bound =
+        upto.filter(|(_, upto)| *upto > at).map(|(value, _)| value).next().or(fast.last().map(|last| last.0))?;
     let beyond = |v: i64| v != ABSENT && if superiority > 0.5 { v > bound } else { v < bound };
-    let shares = |members| share(members, |i| values.get(i).is_some_and(beyond));
+    let shares = |members| share(groups, members, |i| values.get(i).is_some_and(beyond));
     let sign = if superiority > 0.5 { ">" } else { "<" };
     let dimension = Dimension {
         name: metric.name(),
@@ -245,7 +253,10 @@ fn separating_number(groups: &GroupPair<'_>, metric: &Metric) -> Option<Separati
 /// ones, in ns: running takes as many cycles at another frequency. `khz` is by execution.
 pub(super) fn saved_at_usual_frequency(groups: &GroupPair<'_>, khz: &ColumnValues) -> f64 {
     let Some(running) = groups.model.executions.column(&Metric::Time(WaitKind::Cpu)) else { return 0.0 };
-    let known = |i: usize| Some((khz.get(i).filter(|khz| *khz != ABSENT)? as f64, running.values.get(i)? as f64));
+    let known = |i: usize| {
+        let khz = khz.get(i).filter(|khz| *khz != ABSENT)? as f64;
+        Some((khz, running.values.get(i)? as f64 * groups.weights.of(i) as f64))
+    };
     let (mut time, mut cycles) = (0.0, 0.0);
     for (khz, ns) in groups.fast.iter().filter_map(|e| known(e.index())) {
         time += ns;
@@ -254,14 +265,12 @@ pub(super) fn saved_at_usual_frequency(groups: &GroupPair<'_>, khz: &ColumnValue
     let usual = if time > 0.0 { cycles / time } else { return 0.0 };
     let saved: f64 =
         groups.slow.iter().filter_map(|e| known(e.index())).map(|(khz, ns)| ns * (1.0 - khz / usual)).sum();
-    saved / groups.slow.len().max(1) as f64
+    saved / groups.counts[0].max(1) as f64
 }
 
 /// By how much a value is greater in slow executions than in fast ones, on average.
 fn extra(groups: &GroupPair<'_>, value: impl Fn(usize) -> f64) -> f64 {
-    let mean =
-        |members: &[ExecutionId]| members.iter().map(|e| value(e.index())).sum::<f64>() / members.len().max(1) as f64;
-    mean(groups.slow) - mean(groups.fast)
+    groups.mean(groups.slow, &value) - groups.mean(groups.fast, &value)
 }
 
 /// True for what is known of a conversation only when it has been answered, or how long its request was not read: that
@@ -291,11 +300,15 @@ fn tenths(values: &ColumnValues) -> ColumnValues {
 }
 
 /// By execution of the model: the mean of the others with its class.
-pub(super) fn expected(classes: &ColumnValues, value: impl Fn(usize) -> f64) -> impl Fn(usize) -> f64 {
+pub(super) fn expected(
+    weights: Weights<'_>,
+    classes: &ColumnValues,
+    value: impl Fn(usize) -> f64,
+) -> impl Fn(usize) -> f64 {
     let mut sums: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
     for (i, class) in classes.iter().enumerate() {
-        let sum = sums.entry(class).or_default();
-        *sum = (sum.0 + 1.0, sum.1 + value(i));
+        let (sum, weight) = (sums.entry(class).or_default(), weights.of(i) as f64);
+        *sum = (sum.0 + weight, sum.1 + value(i) * weight);
     }
     let all = sums.values().fold((0.0, 0.0), |a, s| (a.0 + s.0, a.1 + s.1));
     move |i: usize| {
@@ -308,7 +321,7 @@ pub(super) fn expected(classes: &ColumnValues, value: impl Fn(usize) -> f64) -> 
 /// executions of its class.
 pub(super) fn explained(groups: &GroupPair<'_>, classes: &ColumnValues, value: impl Fn(usize) -> f64) -> f64 {
     let whole = extra(groups, &value);
-    let remains = extra(groups, expected(classes, &value));
+    let remains = extra(groups, expected(groups.weights, classes, &value));
     if whole == 0.0 { 0.0 } else { remains / whole }
 }
 

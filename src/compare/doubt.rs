@@ -47,7 +47,7 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     if (cause.extra_ns as f64) < noise(e, cause) {
         return because("the scheduler and interrupts cost the fast executions as much");
     }
-    if (cause.slow_affected * e.slow.members.len() as f64).round() < 1.0 {
+    if (cause.slow_affected * e.slow.count as f64).round() < 1.0 {
         return because("no slow execution has clearly more of the largest difference than the fast ones have");
     }
     let lists = &e.ranked.values;
@@ -126,13 +126,7 @@ fn fast_mean(e: &Evidence<'_>, metric: &Metric) -> f64 {
 
 fn group_mean(e: &Evidence<'_>, metric: &Metric, members: &[ExecutionId]) -> f64 {
     let Some(column) = e.groups.model.executions.column(metric) else { return 0.0 };
-    let sum: f64 = members
-        .iter()
-        .filter_map(|id| column.values.get(id.index()))
-        .filter(|v| *v != ABSENT)
-        .map(|v| v.max(0) as f64)
-        .sum();
-    sum / members.len().max(1) as f64
+    e.groups.mean(members, |i| column.values.get(i).filter(|v| *v != ABSENT).map_or(0.0, |v| v.max(0) as f64))
 }
 
 /// All threads of the machine were stopped during most of the time that the first cause adds.
@@ -226,10 +220,10 @@ fn unknown(e: &Evidence<'_>) -> f64 {
     let model = e.groups.model;
     let unknown =
         |context: ContextId| matches!(model.contexts.spent(context), WaitKind::UnknownWait | WaitKind::UnknownState);
-    let of = |id: &ExecutionId| {
-        model.executions.own.row(id.index()).filter(|time| unknown(time.context)).map(|time| time.ns as f64)
+    let of = |i: usize| -> f64 {
+        model.executions.own.row(i).filter(|time| unknown(time.context)).map(|time| time.ns as f64).sum()
     };
-    e.slow.members.iter().flat_map(of).sum::<f64>() / e.slow.members.len().max(1) as f64
+    e.groups.mean(&e.slow.members, of)
 }
 
 #[cfg(test)]

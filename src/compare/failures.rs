@@ -9,10 +9,10 @@ use super::filter::Filter;
 use super::proposal::FEWEST;
 use crate::base::figure;
 use crate::base::op::Op;
-use crate::base::statistics::nearest_rank;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::{ABSENT, Metric, SUCCEEDED};
+use crate::model::weights::RankedValues;
 
 /// Executions that may be compared with each other.
 #[derive(Debug, Default)]
@@ -37,20 +37,18 @@ pub(super) fn comparable(model: &Model, within: Vec<ExecutionId>) -> Comparable 
         within.iter().partition(|id| !has_failed(model, id.index()));
     if succeeded.len() < FEWEST {
         let both = vec![Filter::named(Metric::Errno, Op::NotEqual, SUCCEEDED)];
-        let n = figure::plural(succeeded.len() as u64, "call");
+        let n = figure::plural(model.executions.weights().sum(&succeeded), "call");
         let left_out = vec![format!("{n} did not fail: neither group has them, because nearly all calls failed")];
         return Comparable { members: failed, both, left_out, ..Comparable::default() };
     }
-    let mut sorted: Vec<i64> = succeeded.iter().map(duration).collect();
-    sorted.sort_unstable();
-    let usual = nearest_rank(&sorted, 50.0).unwrap_or(0);
+    let weights = model.executions.weights();
+    let ranked = RankedValues::durations(&model.executions, succeeded.iter().map(|id| id.index()));
+    let usual = ranked.nearest_rank(50.0).unwrap_or(0);
     let members: Vec<ExecutionId> =
         within.iter().copied().filter(|id| !has_failed(model, id.index()) || duration(id) > usual).collect();
-    let at_once = within.len() - members.len();
-    let left_out = format!(
-        "{} failed at once: they did nothing, so they are no fast ones",
-        figure::plural(at_once as u64, "call")
-    );
+    let at_once = weights.sum(&within) - weights.sum(&members);
+    let left_out =
+        format!("{} failed at once: they did nothing, so they are no fast ones", figure::plural(at_once, "call"));
     Comparable {
         members,
         fast: vec![Filter::named(Metric::Errno, Op::Equal, SUCCEEDED)],

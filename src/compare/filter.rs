@@ -6,10 +6,10 @@
 
 use super::time_of_day::TimeOfDay;
 use crate::base::op::Op;
-use crate::base::statistics::nearest_rank;
 use crate::base::{quantity, spelling};
 use crate::model::histogram::ValueRange;
 use crate::model::metric::{ABSENT, Metric, Unit};
+use crate::model::weights::RankedValues;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -298,10 +298,10 @@ impl Filter {
 
     /// The range of values that pass, over the metric's ascending present values; `None` for `!=`, lists and
     /// names, which are no ranges.
-    pub fn range(&self, sorted: &[i64]) -> Option<ValueRange> {
+    pub fn range(&self, present: &RankedValues) -> Option<ValueRange> {
         let value = |operand: &Operand| match operand {
             Operand::Number(n) => Some(*n),
-            Operand::Percentile(p) => nearest_rank(sorted, *p),
+            Operand::Percentile(p) => present.nearest_rank(*p),
             Operand::Name(_) | Operand::TimeOfDay(_) => None,
         };
         let after = |v: i64| v.saturating_add(1);

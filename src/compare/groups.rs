@@ -11,10 +11,11 @@ use super::select_error::SelectError;
 use super::since_begin;
 use super::{CompareError, ComparisonRequest, Group, GroupsOrigin, Spread};
 use crate::base::op::Op;
-use crate::base::statistics::{divide_rounded, nearest_rank};
+use crate::base::statistics::divide_rounded;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
+use crate::model::weights::RankedValues;
 use std::collections::BTreeMap;
 
 /// The two groups of a request, and their origin.
@@ -30,7 +31,7 @@ pub(super) struct SelectedGroups {
 impl SelectedGroups {
     /// A single group, which is compared with nothing.
     pub fn alone(all: Group) -> SelectedGroups {
-        let fast = Group { filters: Vec::new(), members: Vec::new(), mean_ns: 0, spread: None };
+        let fast = Group { filters: Vec::new(), members: Vec::new(), count: 0, mean_ns: 0, spread: None };
         SelectedGroups { slow: all, fast, origin: GroupsOrigin::All, left_out: Vec::new() }
     }
 }
@@ -99,17 +100,23 @@ pub(super) fn group(
     if members.is_empty() {
         return Err(CompareError::EmptyGroup { group: name, reason: members::why_empty(model, &filters, others) });
     }
-    let sum: i128 = members.iter().map(|id| i128::from(model.executions.duration(id.index()))).sum();
-    let mean_ns = divide_rounded(sum, members.len() as u128);
+    let count = model.executions.weights().sum(&members);
+    let mean_ns = divide_rounded(total(model, &members), count.into());
     let spread = Some(spread(model, &members));
-    Ok(Group { filters, members, mean_ns, spread })
+    Ok(Group { filters, members, count, mean_ns, spread })
+}
+
+/// The durations of all executions for which some stand, added up.
+pub(super) fn total(model: &Model, members: &[ExecutionId]) -> i128 {
+    let weights = model.executions.weights();
+    let of = |id: &ExecutionId| i128::from(model.executions.duration(id.index())) * i128::from(weights.of(id.index()));
+    members.iter().map(of).sum()
 }
 
 /// How long the executions of a group take.
 fn spread(model: &Model, members: &[ExecutionId]) -> Spread {
-    let mut sorted: Vec<i64> = members.iter().map(|id| model.executions.duration(id.index())).collect();
-    sorted.sort_unstable();
-    let at = |percent| nearest_rank(&sorted, percent).unwrap_or(0);
+    let ranked = RankedValues::durations(&model.executions, members.iter().map(|id| id.index()));
+    let at = |percent| ranked.nearest_rank(percent).unwrap_or(0);
     Spread { p50_ns: at(50.0), p95_ns: at(95.0), p99_ns: at(99.0), max_ns: at(100.0) }
 }
 
@@ -127,9 +134,8 @@ fn propose(model: &Model, request: &ComparisonRequest) -> Result<Option<Proposal
         return Ok(None);
     }
     let Comparable { members, both, fast, left_out } = failures::comparable(model, within);
-    let mut sorted: Vec<i64> = members.iter().map(|e| model.executions.duration(e.index())).collect();
-    sorted.sort_unstable();
-    Ok(proposal::by_duration(&sorted, sorted.len() == model.executions.len()).map(|mut proposed| {
+    let ranked = RankedValues::durations(&model.executions, members.iter().map(|e| e.index()));
+    Ok(proposal::by_duration(&ranked, members.len() == model.executions.len()).map(|mut proposed| {
         proposed.slow.extend(both.iter().cloned());
         proposed.fast.extend(both.into_iter().chain(fast));
         proposed.left_out.extend(left_out);
@@ -139,12 +145,13 @@ fn propose(model: &Model, request: &ComparisonRequest) -> Result<Option<Proposal
 
 /// The trace whose executions took longer on average as the slow group, the other as the fast one.
 fn by_trace(model: &Model, within: &[ExecutionId]) -> Option<Proposal> {
-    let executions = &model.executions;
+    let (executions, weights) = (&model.executions, model.executions.weights());
     let mut of: BTreeMap<&str, (i128, i128)> = BTreeMap::new();
     for i in within.iter().map(|e| e.index()) {
         let label = &model.traces.get(executions.trace.get(i)?.index())?.label;
         let sum = of.entry(label).or_default();
-        *sum = (sum.0 + i128::from(executions.duration(i)), sum.1 + 1);
+        let weight = i128::from(weights.of(i));
+        *sum = (sum.0 + i128::from(executions.duration(i)) * weight, sum.1 + weight);
     }
     let [(a, (a_ns, a_n)), (b, (b_ns, b_n))] = of.into_iter().collect::<Vec<_>>().try_into().ok()?;
     let filter = |label: &str| vec![Filter::named(Metric::Trace, Op::Equal, label)];

@@ -114,7 +114,7 @@ impl HeatMap {
         if size.rows == 0 {
             return None;
         }
-        let values = members::values(model, across)?;
+        let (values, weights) = (members::values(model, across)?, model.executions.weights());
         let (places, columns) = if across.unit() == Unit::Name {
             names(model, values.iter(), size.names)?
         } else {
@@ -123,15 +123,17 @@ impl HeatMap {
         let row_borders = duration_borders(least, most, size.rows);
         let cells = vec![HeatCell::default(); columns.len() * (row_borders.len() - 1)];
         let mut map = HeatMap { across: across.clone(), columns, row_borders, places, cells };
-        for (value, duration) in values.iter().zip(durations()) {
+        let weight = |i: usize| u32::try_from(weights.of(i)).unwrap_or(u32::MAX);
+        for (i, (value, duration)) in values.iter().zip(durations()).enumerate() {
             if let Some(cell) = map.cell_mut(value, duration) {
-                cell.all += 1;
+                cell.all = cell.all.saturating_add(weight(i));
             }
         }
-        for (group, count) in [(slow, HeatCell::slow as fn(&mut HeatCell)), (fast, HeatCell::fast)] {
+        for (group, count) in [(slow, HeatCell::slow as fn(&mut HeatCell, u32)), (fast, HeatCell::fast)] {
             for id in group {
                 let value = values.get(id.index()).unwrap_or(ABSENT);
-                map.cell_mut(value, model.executions.duration(id.index())).into_iter().for_each(count);
+                let cell = map.cell_mut(value, model.executions.duration(id.index()));
+                cell.into_iter().for_each(|cell| count(cell, weight(id.index())));
             }
         }
         Some(map)
@@ -234,9 +236,9 @@ impl HeatMap {
     pub fn sum(&self, part: &HeatBox) -> HeatCell {
         let cells = part.rows.clone().flat_map(|row| part.columns.clone().map(move |column| (column, row)));
         cells.map(|(column, row)| self.cell(column, row)).fold(HeatCell::default(), |sum, cell| HeatCell {
-            all: sum.all + cell.all,
-            slow: sum.slow + cell.slow,
-            fast: sum.fast + cell.fast,
+            all: sum.all.saturating_add(cell.all),
+            slow: sum.slow.saturating_add(cell.slow),
+            fast: sum.fast.saturating_add(cell.fast),
         })
     }
 
@@ -280,12 +282,12 @@ impl HeatMap {
 }
 
 impl HeatCell {
-    fn slow(&mut self) {
-        self.slow += 1;
+    fn slow(&mut self, weight: u32) {
+        self.slow = self.slow.saturating_add(weight);
     }
 
-    fn fast(&mut self) {
-        self.fast += 1;
+    fn fast(&mut self, weight: u32) {
+        self.fast = self.fast.saturating_add(weight);
     }
 }
 
@@ -318,11 +320,11 @@ fn times(values: impl Iterator<Item = i64>, columns: usize) -> Option<(Places, V
 /// A column for each name, in the order of the histograms; where there are too many, for the most frequent ones, and
 /// one for the others. Executions without a name come last.
 fn names(model: &Model, values: impl Iterator<Item = i64>, columns: usize) -> Option<(Places, Vec<HeatColumn>)> {
-    let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
-    values.for_each(|value| *counts.entry(value).or_default() += 1);
+    let (mut counts, weights) = (BTreeMap::<i64, u64>::new(), model.executions.weights());
+    values.enumerate().for_each(|(i, value)| *counts.entry(value).or_default() += weights.of(i));
     let absent = counts.remove(&ABSENT).is_some();
     let room = columns.checked_sub(usize::from(absent)).filter(|room| *room > 0)?;
-    let mut kept: Vec<(i64, usize)> = counts.into_iter().collect();
+    let mut kept: Vec<(i64, u64)> = counts.into_iter().collect();
     let all = kept.len();
     if all > room {
         kept.sort_by_key(|(value, count)| (std::cmp::Reverse(*count), *value));

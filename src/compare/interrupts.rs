@@ -76,7 +76,11 @@ pub(super) fn unrecorded(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     let recorded = model.quality.iter().all(|host| host.quality.interrupts > 0);
     let node = cause.context.filter(|_| cause.kind == Some(WaitKind::Cpu) && !recorded)?;
     let fast: Vec<RunningTime> = e.fast.members.iter().map(|id| running_time(model, id.index(), node)).collect();
-    let mean = |of: fn(&RunningTime) -> f64| fast.iter().map(of).sum::<f64>() / fast.len().max(1) as f64;
+    let mean = |of: fn(&RunningTime) -> f64| {
+        let weighted =
+            fast.iter().zip(&e.fast.members).map(|(time, id)| of(time) * e.groups.weights.of(id.index()) as f64);
+        weighted.sum::<f64>() / e.fast.count.max(1) as f64
+    };
     let (fast_inside, fast_known, fast_all) = (mean(|t| t.inside), mean(|t| t.known), mean(|t| t.all));
     // Time without a stack says nothing about its place.
     let usual = if fast_known > 0.0 { fast_inside / fast_known } else { 1.0 };

@@ -7,6 +7,7 @@
 
 use super::SlowKind;
 use super::causes::RankedCauses;
+use super::groups::total;
 use super::tree::GroupPair;
 use super::words::sentence_case;
 use crate::base::figure;
@@ -45,9 +46,7 @@ pub(super) fn kinds(groups: &GroupPair<'_>, ranked: &RankedCauses) -> Vec<SlowKi
         return Vec::new();
     }
     let mut kinds: Vec<SlowKind> = members.iter().map(|m| describe(groups, ranked, m)).collect();
-    kinds.sort_by_key(|k| {
-        (std::cmp::Reverse(i128::from(k.mean_ns) * k.members.len() as i128), k.members.first().copied())
-    });
+    kinds.sort_by_key(|k| (std::cmp::Reverse(i128::from(k.mean_ns) * i128::from(k.count)), k.members.first().copied()));
     kinds
 }
 
@@ -149,23 +148,24 @@ fn silhouette(apart: &Distances, medoids: &[usize]) -> f64 {
 }
 
 fn describe(groups: &GroupPair<'_>, ranked: &RankedCauses, members: &[usize]) -> SlowKind {
-    let n = members.len();
     let ids = members.iter().map(|i| groups.slow[*i]).collect::<Vec<_>>();
-    let sum: i128 = ids.iter().map(|e| i128::from(groups.model.executions.duration(e.index()))).sum();
-    let fast = groups.fast.len().max(1) as f64;
+    let (n, sum) = (groups.weights.sum(&ids), total(groups.model, &ids));
     let extra = |values: &Vec<u64>| {
-        let own = members.iter().map(|i| values[*i] as f64).sum::<f64>() / n as f64;
-        own - values[groups.slow.len()..].iter().map(|v| *v as f64).sum::<f64>() / fast
+        let mean = |members: &mut dyn Iterator<Item = usize>, count: u64| {
+            members.map(|at| values[at] as f64 * groups.weight(at) as f64).sum::<f64>() / count.max(1) as f64
+        };
+        let own = mean(&mut members.iter().copied(), n);
+        own - mean(&mut (groups.slow.len()..values.len()), groups.counts[1])
     };
     let most = (0..ranked.values.len())
         .max_by(|a, b| extra(&ranked.values[*a]).total_cmp(&extra(&ranked.values[*b])).then(b.cmp(a)));
-    let mean_ns = divide_rounded(sum, n as u128);
+    let mean_ns = divide_rounded(sum, n.into());
     let cause = most.and_then(|at| ranked.phrases.get(at)).map_or_else(String::new, |p| sentence_case(p));
     let more = figure::time(most.map_or(0.0, |at| extra(&ranked.values[at])));
     let sentence = format!(
         "{n} of {} slow executions, {} on average: {cause}, {more} more than the fast ones.",
-        groups.slow.len(),
+        groups.counts[0],
         figure::time(mean_ns as f64)
     );
-    SlowKind { members: ids, mean_ns, cause: most.map(|at| at as u32 + 1), sentence }
+    SlowKind { members: ids, count: n, mean_ns, cause: most.map(|at| at as u32 + 1), sentence }
 }

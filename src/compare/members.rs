@@ -11,8 +11,9 @@ use crate::base::op::Op;
 use crate::base::spelling;
 use crate::model::column_values::ColumnValues;
 use crate::model::execution::ExecutionId;
-use crate::model::histogram::ValueRange;
-use crate::model::metric::{ABSENT, Metric, Unit};
+use crate::model::histogram::{Bins, ValueRange};
+use crate::model::metric::{ABSENT, Column, Metric, Unit};
+use crate::model::weights::RankedValues;
 use crate::model::{Model, categories, elapsed};
 use std::borrow::Cow;
 
@@ -41,6 +42,25 @@ pub fn sorted_present(values: impl IntoIterator<Item = i64>) -> Vec<i64> {
     sorted.extend(values.filter(|v| *v != ABSENT));
     sorted.sort_unstable();
     sorted
+}
+
+/// The present values of a metric with the numbers of executions that have them.
+pub fn ranked_present(model: &Model, values: &ColumnValues) -> RankedValues {
+    let weights = model.executions.weights();
+    let present = values.iter().enumerate().filter(|(_, value)| *value != ABSENT);
+    RankedValues::new(present.map(|(i, value)| (value, weights.of(i))), weights.are_one())
+}
+
+/// How many executions each bin has of a metric of some.
+pub fn binned(model: &Model, column: &Column, bins: &Bins, members: &[ExecutionId]) -> Vec<u32> {
+    let weights = model.executions.weights();
+    let mut counts = vec![0_u32; bins.len()];
+    for id in members {
+        if let Some(bin) = column.values.get(id.index()).and_then(|value| bins.of(value)) {
+            counts[bin] = counts[bin].saturating_add(u32::try_from(weights.of(id.index())).unwrap_or(u32::MAX));
+        }
+    }
+    counts
 }
 
 /// The execution of typical length among `members`, of the type of `like` where executions have types: the lower
@@ -84,9 +104,9 @@ pub fn members(model: &Model, filters: &[Filter], others: &[Filter]) -> Result<V
             }
             Test::Compare(Op::NotEqual, value) => {
                 let equal = Filter { metric: filter.metric.clone(), test: Test::Compare(Op::Equal, value.clone()) };
-                equal.range(&sorted_present(values.iter()))
+                equal.range(&ranked_present(model, &values))
             }
-            _ => filter.range(&sorted_present(values.iter())),
+            _ => filter.range(&ranked_present(model, &values)),
         };
         let inside = !matches!(filter.test, Test::Compare(Op::NotEqual, _));
         for (pass, v) in passes.iter_mut().zip(values.iter()) {

@@ -68,6 +68,7 @@ pub const BASELINE: &str = "baseline";
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::statistics::divide_rounded;
 use crate::model::Model;
+use crate::model::execution::ExecutionId;
 use filter::Filter;
 use select_error::SelectError;
 
@@ -169,11 +170,24 @@ pub fn compare(model: &Model, request: &ComparisonRequest, ctx: &Ctx) -> Result<
     })
 }
 
+/// The executions that filters call slow; without any those of the slow group that [`compare`] proposes.
+pub fn slow_members(model: &Model, filters: &[Filter]) -> Result<Vec<ExecutionId>, CompareError> {
+    if !filters.is_empty() {
+        return Ok(members::members(model, filters, &[])?);
+    }
+    match groups::groups(model, &ComparisonRequest::default()) {
+        Ok(groups) if groups.origin != GroupsOrigin::All => Ok(groups.slow.members),
+        Ok(_) | Err(CompareError::EmptyGroup { .. } | CompareError::NoExecutions { .. }) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Difference of the mean durations, exact until it is rounded.
 fn extra_ns(model: &Model, slow: &Group, fast: &Group) -> i64 {
-    let sum = |g: &Group| g.members.iter().map(|e| i128::from(model.executions.duration(e.index()))).sum::<i128>();
-    let (n, m) = (slow.members.len() as i128, fast.members.len().max(1) as i128);
-    divide_rounded(sum(slow) * m - sum(fast) * n, (n * m).unsigned_abs())
+    let sum = |g: &Group| groups::total(model, &g.members);
+    let (n, m) = (i128::from(slow.count), i128::from(fast.count.max(1)));
+    let difference = sum(slow).saturating_mul(m).saturating_sub(sum(fast).saturating_mul(n));
+    divide_rounded(difference, (n * m).unsigned_abs())
 }
 
 #[cfg(test)]

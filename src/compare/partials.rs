@@ -7,7 +7,6 @@
 //! verdict. Cost: linear in the contexts of all hosts; in memory are the sums of one fleet. ALGORITHMS.md section 6.5.
 
 use super::causes::{SHOWN, SMALLEST, by_size};
-use super::chance::GroupSizes;
 use super::filter::{Filter, Operand, Test};
 use super::groups::rest;
 use super::members::members;
@@ -19,13 +18,14 @@ use super::words::{phrase, sentence_case};
 use super::{DiffTree, Spread};
 use crate::base::ctx::Cancel;
 use crate::base::op::Op;
-use crate::base::statistics::{Sums, benjamini_hochberg, divide_rounded, welch};
+use crate::base::statistics::{Sums, benjamini_hochberg, divide_rounded, welch_of_sample};
 use crate::model::Model;
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
 use crate::model::partials::{ContextTotals, DurationHistogram, HostTotals, added};
 use crate::model::wait_kind::WaitKind;
+use crate::model::weights::{KeptNumbers, effective_size};
 use std::collections::BTreeMap;
 
 /// Filters that do not select the same on each host.
@@ -141,6 +141,8 @@ pub struct PartialCause {
 pub struct PartialComparison {
     /// All executions, in a group or not.
     pub executions: u64,
+    /// What was kept of them.
+    pub kept: KeptNumbers,
     /// Those of them of which not all is known.
     pub unsure: u64,
     /// By name.
@@ -160,9 +162,11 @@ pub struct PartialComparison {
 /// The sums of one fleet in the making.
 pub struct FleetSums {
     executions: u64,
+    kept: KeptNumbers,
     unsure: u64,
     hosts: Vec<ComparedHost>,
     durations: [Sums; 2],
+    squared_weights: [u128; 2],
     /// All, slow, fast.
     by_length: [DurationHistogram; 3],
     /// By context: slow, fast.
@@ -174,9 +178,11 @@ impl FleetSums {
     pub fn new(contexts: usize) -> FleetSums {
         FleetSums {
             executions: 0,
+            kept: KeptNumbers::default(),
             unsure: 0,
             hosts: Vec::new(),
             durations: [Sums::zeros(0); 2],
+            squared_weights: [0; 2],
             by_length: Default::default(),
             contexts: vec![Default::default(); contexts],
         }
@@ -186,10 +192,12 @@ impl FleetSums {
     pub fn put(&mut self, name: &str, totals: &HostTotals) {
         let executions = totals.by_length.count();
         self.executions = self.executions.saturating_add(executions);
+        self.kept.add(totals.kept);
         self.by_length[0].add(&totals.by_length);
         self.unsure = self.unsure.saturating_add(totals.unsure);
         for (side, group) in totals.groups.iter().enumerate() {
             self.durations[side] = added(self.durations[side], group.durations);
+            self.squared_weights[side] = self.squared_weights[side].saturating_add(group.squared_weights);
             self.by_length[side + 1].add(&group.by_length);
             for (context, more) in &group.contexts {
                 self.contexts[context.index()][side].add(more);
@@ -207,20 +215,25 @@ impl FleetSums {
         }
         let difference = signed(slow.s1) * i128::from(fast.n) - signed(fast.s1) * i128::from(slow.n);
         let pairs = u128::from(slow.n) * u128::from(fast.n);
+        let effective = [0, 1].map(|side| effective_size(self.durations[side].n, self.squared_weights[side]));
         let of = |sums: ContextTotals, n: u64| Sums { n, s1: sums.sum, s2: sums.squares };
+        // How many were kept of those that have it is not in the sums: as many in proportion as of all.
+        let kept = |having: u64, side: usize| {
+            let share = effective[side] / self.durations[side].n.max(1) as f64;
+            if share == 1.0 { having } else { (having as f64 * share) as u64 }
+        };
         let sums = |[a, b]: &[ContextTotals; 2]| GroupSums {
             slow: of(*a, slow.n),
             fast: of(*b, fast.n),
             slow_having: a.having,
             fast_having: b.having,
+            kept_having: kept(a.having, 0).saturating_add(kept(b.having, 1)),
         };
         let all: Vec<GroupSums> = self.contexts.iter().map(sums).collect();
         let own = own_differences(model, &self.contexts, slow.n, fast.n);
-        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-        let sizes = GroupSizes { slow: size(slow.n), fast: size(fast.n) };
         let self_delta = |context: ContextId| own[context.index()] as f64 / pairs as f64;
-        let mut tree = of_sums(model, &all, sizes, self_delta);
-        test(&mut tree, &all, [&slow, &fast]);
+        let mut tree = of_sums(model, &all, [slow.n, fast.n], self_delta);
+        test(&mut tree, &all, [&slow, &fast], effective);
         let spread = |lengths: &DurationHistogram| {
             let at = |percent| lengths.percentile(percent).map_or(0, |(_, most)| most);
             Spread { p50_ns: at(50.0), p95_ns: at(95.0), p99_ns: at(99.0), max_ns: at(100.0) }
@@ -233,6 +246,7 @@ impl FleetSums {
         let extra_ns = divide_rounded(difference, pairs);
         Some(PartialComparison {
             executions: self.executions,
+            kept: self.kept,
             unsure: self.unsure,
             hosts: self.hosts,
             groups: [group(&slow, &self.by_length[1]), group(&fast, &self.by_length[2])],
@@ -270,14 +284,15 @@ fn own_differences(model: &Model, contexts: &[[ContextTotals; 2]], slow: u64, fa
 }
 
 /// Deviations and p-values of the nodes; of contexts that few executions have, which only permutations test, none.
-fn test(tree: &mut DiffTree, all: &[GroupSums], [slow, fast]: [&Sums; 2]) {
+fn test(tree: &mut DiffTree, all: &[GroupSums], [slow, fast]: [&Sums; 2], [many, usual]: [f64; 2]) {
     let floor = FLOOR_NS.max(fast.mean() * 1e-3);
-    let enough = slow.n.min(fast.n) >= WELCH_FROM;
+    let enough = many.min(usual) >= WELCH_FROM as f64;
     let is_tested = |sums: &GroupSums| {
         let matters = sums.slow.mean() >= TESTED_SHARE * slow.mean() || sums.fast.mean() >= TESTED_SHARE * fast.mean();
-        enough && matters && sums.slow_having.saturating_add(sums.fast_having) >= WELCH_FROM
+        enough && matters && sums.kept_having >= WELCH_FROM
     };
-    let p_value = |sums: &GroupSums| welch(&sums.fast, &sums.slow).map(|welch| welch.p).filter(|_| is_tested(sums));
+    let welch = |sums: &GroupSums| welch_of_sample(&sums.fast, &sums.slow, [usual, many]);
+    let p_value = |sums: &GroupSums| welch(sums).map(|welch| welch.p).filter(|_| is_tested(sums));
     let raw: Vec<Option<f64>> = tree.nodes.iter().map(|node| p_value(&all[node.context.index()])).collect();
     let mut corrected = benjamini_hochberg(&raw.iter().copied().flatten().collect::<Vec<f64>>()).into_iter();
     for (node, raw) in tree.nodes.iter_mut().zip(raw) {

@@ -9,8 +9,8 @@ use super::GroupsOrigin;
 use super::filter::{Filter, Operand, Test};
 use crate::base::figure;
 use crate::base::op::Op;
-use crate::base::statistics::nearest_rank;
 use crate::model::metric::Metric;
+use crate::model::weights::RankedValues;
 
 /// Filters of the two groups, and their origin.
 pub(super) struct Proposal {
@@ -29,13 +29,13 @@ impl Proposal {
 }
 
 /// Executions beyond a gap by which it counts in full.
-const BEYOND_GAP: usize = 5;
+const BEYOND_GAP: u64 = 5;
 /// The least gap, as the ratio of the two durations around it.
 const LEAST_GAP: f64 = 2.0;
 /// Executions below which no groups are proposed.
 pub(super) const FEWEST: usize = 5;
 /// Executions of an upper peak from which the peaks are kinds.
-const KIND: usize = 12;
+const KIND: u64 = 12;
 /// Peaks one above the other that are looked at.
 const MOST_PEAKS: usize = 4;
 /// Distance of two modes in deviations from which the valley between them separates (ALGORITHMS.md 7.5).
@@ -43,45 +43,70 @@ const MODES_APART: f64 = 4.5;
 
 /// Filters that separate slow from fast; `None` where the durations have no tail. `all`: they are those of all
 /// executions, so that percentiles of the filters are theirs.
-pub(super) fn by_duration(sorted: &[i64], all: bool) -> Option<Proposal> {
+pub(super) fn by_duration(ranked: &RankedValues, all: bool) -> Option<Proposal> {
+    let sorted = ranked.values();
     if sorted.len() < FEWEST || sorted.first() == sorted.last() {
         return None;
     }
     // The executions before this one are of another kind.
     let mut from = 0;
     for _ in 0..MOST_PEAKS {
-        let part = sorted.get(from..)?;
-        let most = part.len() / 3;
-        if let Some(at) = largest_gap(part, most) {
-            return Some(split(sorted, from, from + at, GroupsOrigin::Gap));
+        let part = Part { ranked, from };
+        let most = part.count() / 3;
+        if let Some(at) = largest_gap(&part, most) {
+            return Some(split(ranked, from, at, GroupsOrigin::Gap));
         }
-        match valley(part) {
-            Some(at) if part.len() - at <= most => return Some(split(sorted, from, from + at, GroupsOrigin::Valley)),
-            Some(at) if part.len() - at >= KIND => from += at,
+        match valley(&part) {
+            Some(at) if part.from(at) <= most => return Some(split(ranked, from, at, GroupsOrigin::Valley)),
+            Some(at) if part.from(at) >= KIND => from = at,
             _ => break,
         }
     }
-    tail(sorted, from, all)
+    tail(ranked, from, all)
+}
+
+/// The durations from a position on. All positions are those in the whole list.
+struct Part<'a> {
+    ranked: &'a RankedValues,
+    from: usize,
+}
+
+impl Part<'_> {
+    /// How many executions have them.
+    fn count(&self) -> u64 {
+        self.from(self.from)
+    }
+
+    /// How many executions are at a position or behind it.
+    fn from(&self, at: usize) -> u64 {
+        self.ranked.count() - self.ranked.before(at)
+    }
+
+    /// How many executions are before a position.
+    fn before(&self, at: usize) -> u64 {
+        self.ranked.before(at) - self.ranked.before(self.from)
+    }
 }
 
 /// The groups below and above a position.
-fn split(sorted: &[i64], from: usize, at: usize, origin: GroupsOrigin) -> Proposal {
-    let (most, least) = around(sorted, at);
+fn split(ranked: &RankedValues, from: usize, at: usize, origin: GroupsOrigin) -> Proposal {
+    let (most, least) = around(ranked.values(), at);
     let slow = Filter::compare(Metric::Duration, Op::AtLeast, least);
-    proposal(sorted, from, slow, at, Filter::compare(Metric::Duration, Op::AtMost, most), origin)
+    proposal(ranked, from, slow, at, Filter::compare(Metric::Duration, Op::AtMost, most), origin)
 }
 
 /// The slowest twentieth and the faster half of the executions from a position on.
-fn tail(sorted: &[i64], from: usize, all: bool) -> Option<Proposal> {
-    let part = sorted.get(from..)?;
-    let (high, middle) = (nearest_rank(part, 95.0)?, nearest_rank(part, 50.0)?);
-    let mut at = part.partition_point(|d| *d < high);
+fn tail(ranked: &RankedValues, from: usize, all: bool) -> Option<Proposal> {
+    let (sorted, part) = (ranked.values(), Part { ranked, from });
+    let at_percent = |percent| sorted.get(ranked.position(from, percent)).copied();
+    let (high, middle) = (at_percent(95.0)?, at_percent(50.0)?);
+    let mut at = sorted.partition_point(|d| *d < high).max(from);
     // Of equal durations all are slow, or none.
-    let is_tail = part.len() - at <= part.len() / 3;
+    let is_tail = part.from(at) <= part.count() / 3;
     if !is_tail {
-        at = part.partition_point(|d| *d <= high);
+        at = sorted.partition_point(|d| *d <= high);
     }
-    let least = *part.get(at)?;
+    let least = *sorted.get(at)?;
     let percentile =
         |op, percent| Filter { metric: Metric::Duration, test: Test::Compare(op, Operand::Percentile(percent)) };
     let (slow, fast) = if all && from == 0 && is_tail {
@@ -89,26 +114,34 @@ fn tail(sorted: &[i64], from: usize, all: bool) -> Option<Proposal> {
     } else {
         (Filter::compare(Metric::Duration, Op::AtLeast, least), Filter::compare(Metric::Duration, Op::AtMost, middle))
     };
-    let usual = from + part.partition_point(|d| *d <= middle);
-    Some(proposal(sorted, from, slow, usual, fast, GroupsOrigin::Percentile))
+    let usual = sorted.partition_point(|d| *d <= middle);
+    Some(proposal(ranked, from, slow, usual, fast, GroupsOrigin::Percentile))
 }
 
 /// The fast executions end at position `to`; `fast` is their filter where no other kind is left out.
-fn proposal(sorted: &[i64], from: usize, slow: Filter, to: usize, fast: Filter, origin: GroupsOrigin) -> Proposal {
+fn proposal(
+    ranked: &RankedValues,
+    from: usize,
+    slow: Filter,
+    to: usize,
+    fast: Filter,
+    origin: GroupsOrigin,
+) -> Proposal {
     if from == 0 {
         return Proposal::new(vec![slow], vec![fast], origin);
     }
+    let sorted = ranked.values();
     let (lower_most, least) = around(sorted, from);
     let (below, above) = (sorted[to - 1], sorted[to]);
     let (most, beyond) = round_apart(below, above);
     let end = Operand::Number(if most > below { most } else { beyond });
     let fast = Filter { metric: Metric::Duration, test: Test::In(Operand::Number(least), end) };
-    let left_out = vec![left_out(from, sorted.len(), lower_most, least)];
+    let left_out = vec![left_out(ranked.before(from), ranked.count(), lower_most, least)];
     Proposal { slow: vec![slow], fast: vec![fast], origin, left_out }
 }
 
 /// The executions of the lower peak in a sentence.
-fn left_out(lower: usize, all: usize, most: i64, least: i64) -> String {
+fn left_out(lower: u64, all: u64, most: i64, least: i64) -> String {
     let (most, least) = (figure::time(most as f64), figure::time(least as f64));
     if lower * 3 <= all {
         format!(
@@ -131,11 +164,13 @@ fn around(sorted: &[i64], at: usize) -> (i64, i64) {
 /// Position of the first execution beyond the largest gap, of those with at most `most` executions beyond them. A gap
 /// with fewer than [`BEYOND_GAP`] executions beyond it counts in proportion: it takes a large one to set a single
 /// execution apart.
-fn largest_gap(sorted: &[i64], most: usize) -> Option<usize> {
+fn largest_gap(part: &Part<'_>, most: u64) -> Option<usize> {
+    let sorted = part.ranked.values();
     let mut best: Option<(f64, usize)> = None;
-    for at in (sorted.len() - most).max(1)..sorted.len() {
+    let fits = (part.from + 1..sorted.len()).rev().take_while(|at| part.from(*at) <= most).last();
+    for at in fits.unwrap_or(sorted.len())..sorted.len() {
         let ratio = sorted[at] as f64 / sorted[at - 1].max(1) as f64;
-        let gap = ratio * (sorted.len() - at).min(BEYOND_GAP) as f64 / BEYOND_GAP as f64;
+        let gap = ratio * part.from(at).min(BEYOND_GAP) as f64 / BEYOND_GAP as f64;
         if best.is_none_or(|(largest, _)| gap > largest) {
             best = Some((gap, at));
         }
@@ -145,27 +180,29 @@ fn largest_gap(sorted: &[i64], most: usize) -> Option<usize> {
 
 /// Position of the first execution above the split with least variance within its sides (Otsu), if the two sides
 /// are far enough apart and neither is tiny.
-fn valley(sorted: &[i64]) -> Option<usize> {
-    let n = sorted.len();
-    let log = |duration: &i64| ((*duration).max(1) as f64).ln();
+fn valley(part: &Part<'_>) -> Option<usize> {
+    let (sorted, n) = (part.ranked.values(), part.count());
+    let log = |at: usize| (sorted[at].max(1) as f64).ln();
     let least = BEYOND_GAP.max(n.div_ceil(200));
     // Sums around the middle value, which keeps the squares small.
-    let middle = log(&sorted[n / 2]);
+    let middle = log(part.from + (sorted.len() - part.from) / 2);
+    let weight = |at: usize| (part.before(at + 1) - part.before(at)) as f64;
     let (mut all, mut all_squares) = (0.0, 0.0);
-    for x in sorted.iter().map(|d| log(d) - middle) {
-        all += x;
-        all_squares += x * x;
+    for at in part.from..sorted.len() {
+        let x = log(at) - middle;
+        all += x * weight(at);
+        all_squares += x * x * weight(at);
     }
     let (mut low, mut low_squares) = (0.0, 0.0);
     let mut best: Option<(f64, usize, f64)> = None;
-    for at in 1..n {
-        let x = log(&sorted[at - 1]) - middle;
-        low += x;
-        low_squares += x * x;
-        if at < least || n - at < least || sorted[at] == sorted[at - 1] {
+    for at in part.from + 1..sorted.len() {
+        let x = log(at - 1) - middle;
+        low += x * weight(at - 1);
+        low_squares += x * x * weight(at - 1);
+        if part.before(at) < least || part.from(at) < least || sorted[at] == sorted[at - 1] {
             continue;
         }
-        let (k, m) = (at as f64, (n - at) as f64);
+        let (k, m) = (part.before(at) as f64, part.from(at) as f64);
         let (mean_low, mean_high) = (low / k, (all - low) / m);
         let var_low = (low_squares / k - mean_low * mean_low).max(0.0);
         let var_high = ((all_squares - low_squares) / m - mean_high * mean_high).max(0.0);
@@ -199,10 +236,13 @@ mod tests {
     use super::*;
 
     /// The filters of both groups, the origin, and the sentences.
-    fn proposed(mut durations: Vec<i64>) -> (String, String, GroupsOrigin, Vec<String>) {
-        durations.sort_unstable();
-        let Proposal { slow, fast, origin, left_out } = by_duration(&durations, true).unwrap();
+    fn proposed(durations: Vec<i64>) -> (String, String, GroupsOrigin, Vec<String>) {
+        let Proposal { slow, fast, origin, left_out } = by_duration(&ranked(durations), true).unwrap();
         (slow[0].to_string(), fast[0].to_string(), origin, left_out)
+    }
+
+    fn ranked(durations: Vec<i64>) -> RankedValues {
+        RankedValues::new(durations.into_iter().map(|duration| (duration, 1)), true)
     }
 
     /// So many durations around a centre.
@@ -249,9 +289,9 @@ mod tests {
                 .map(|_| (10_i64.pow(3 + (random() % modes) as u32)) * (10 + (random() % spread) as i64) / 10)
                 .collect();
             all.sort_unstable();
-            let Some(Proposal { slow, fast, .. }) = by_duration(&all, true) else { continue };
+            let Some(Proposal { slow, fast, .. }) = by_duration(&ranked(all.clone()), true) else { continue };
             let count = |filter: &Filter| {
-                let range = filter.range(&all).unwrap();
+                let range = filter.range(&ranked(all.clone())).unwrap();
                 all.iter().filter(|d| range.contains(**d)).count()
             };
             let (slow, fast) = (count(&slow[0]), count(&fast[0]));

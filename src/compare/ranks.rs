@@ -98,6 +98,7 @@ pub fn ranks(model: &Model, c: &Comparison) -> Option<RankComparison> {
 }
 
 fn regions(model: &Model, groups: [&Vec<ExecutionId>; 2], roles: &[i64]) -> Vec<RegionRow> {
+    let weights = model.executions.weights();
     let by_context: Vec<Option<NameId>> =
         (0..model.contexts.len()).map(|at| region(model, ContextId::at(at))).collect();
     // By role, and without one for all ranks.
@@ -107,10 +108,11 @@ fn regions(model: &Model, groups: [&Vec<ExecutionId>; 2], roles: &[i64]) -> Vec<
         for execution in members {
             let role = roles.get(execution.index()).copied().filter(|role| *role != ABSENT);
             let both: &[Option<i64>] = if role.is_some() { &[None, role] } else { &[None] };
-            both.iter().for_each(|role| counts.entry(*role).or_default()[at] += 1);
+            let weight = weights.of(execution.index()) as i64;
+            both.iter().for_each(|role| counts.entry(*role).or_default()[at] += weight);
             for ContextTime { context, ns } in model.executions.own.row(execution.index()) {
                 if let Some(Some(region)) = by_context.get(context.index()) {
-                    both.iter().for_each(|role| times.entry((*role, *region)).or_default()[at] += ns as i64);
+                    both.iter().for_each(|role| times.entry((*role, *region)).or_default()[at] += ns as i64 * weight);
                 }
             }
         }
@@ -137,6 +139,7 @@ fn region(model: &Model, context: ContextId) -> Option<NameId> {
 }
 
 fn iterations(model: &Model, groups: [&Vec<ExecutionId>; 2], numbers: &[i64]) -> Vec<IterationRow> {
+    let weights = model.executions.weights();
     let number = |e: &ExecutionId| numbers.get(e.index()).copied().filter(|n| *n != ABSENT);
     let last = groups.iter().flat_map(|g| g.iter().filter_map(number)).max().unwrap_or(-1);
     let per_row = (last / ROWS).saturating_add(1);
@@ -145,8 +148,9 @@ fn iterations(model: &Model, groups: [&Vec<ExecutionId>; 2], numbers: &[i64]) ->
         for execution in members {
             if let Some(number) = number(execution) {
                 let sum = &mut sums.entry(number / per_row).or_default()[at];
-                sum.ns += model.executions.duration(execution.index());
-                sum.iterations += 1;
+                let weight = weights.of(execution.index()) as i64;
+                sum.ns += model.executions.duration(execution.index()) * weight;
+                sum.iterations += weight;
             }
         }
     }

@@ -10,11 +10,12 @@
 //! out of the mixture if enough is known. Cost: linear in the executions' sparse lists. ALGORITHMS.md 7.7.
 
 use super::tree::GroupPair;
-use crate::base::statistics::{nearest_rank, upper_normal};
+use crate::base::statistics::upper_normal;
 use crate::model::Model;
 use crate::model::column_values::ColumnValues;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::execution::{ContextTime, ExecutionId};
+use crate::model::weights::RankedValues;
 use std::cell::OnceCell;
 
 /// Usual executions that a line needs.
@@ -93,8 +94,8 @@ impl<'a> CauseTimes<'a> {
     }
 
     /// Mean time of some executions.
-    fn mean(&self, stacks: Stacks, of: &[ExecutionId]) -> f64 {
-        of.iter().map(|e| self.time_in(stacks, e.index())).sum::<f64>() / of.len().max(1) as f64
+    fn mean(&self, groups: &GroupPair<'_>, stacks: Stacks, of: &[ExecutionId]) -> f64 {
+        groups.mean(of, |i| self.time_in(stacks, i))
     }
 }
 
@@ -111,7 +112,13 @@ pub(super) fn is_usual(groups: &GroupPair<'_>, cause: &CauseTimes<'_>) -> bool {
     let mut others = Vec::with_capacity(beside);
     others.extend((0..count).map(ExecutionId::at).filter(|id| !is_slow[id.index()]));
     others.sort_unstable_by_key(|id: &ExecutionId| (model.executions.duration(id.index()), *id));
-    let usual = &others[..(count * 3 / 4).min(others.len())];
+    // Three quarters of all executions, of a sample as many as stand for them.
+    let most = model.executions.count() * 3 / 4;
+    let upto = others.iter().scan(0_u64, |upto, id| {
+        *upto += groups.weights.of(id.index());
+        Some(*upto)
+    });
+    let usual = &others[..upto.take_while(|upto| *upto <= most).count()];
     is_mixture(groups, cause, usual) || is_own_tail(groups, cause, &others)
 }
 
@@ -119,43 +126,41 @@ pub(super) fn is_usual(groups: &GroupPair<'_>, cause: &CauseTimes<'_>) -> bool {
 /// slow ones.
 fn is_mixture(groups: &GroupPair<'_>, cause: &CauseTimes<'_>, usual: &[ExecutionId]) -> bool {
     let model = groups.model;
-    let extra = |stacks: Stacks| cause.mean(stacks, groups.slow) - cause.mean(stacks, groups.fast);
+    let extra = |stacks: Stacks| cause.mean(groups, stacks, groups.slow) - cause.mean(groups, stacks, groups.fast);
     let stacks = if extra(Stacks::Known) * 5.0 >= extra(Stacks::All) { Stacks::Known } else { Stacks::All };
     let duration = |i: usize| model.executions.duration(i) as f64;
-    let points = || usual.iter().map(|e| (duration(e.index()), cause.time_in(stacks, e.index())));
-    let longer = mean_duration(model, groups.slow) - mean_duration(model, groups.fast);
+    let weight = |i: usize| groups.weights.of(i) as f64;
+    let points = || usual.iter().map(|e| (duration(e.index()), cause.time_in(stacks, e.index()), weight(e.index())));
+    let longer = mean_duration(groups, groups.slow) - mean_duration(groups, groups.fast);
     slope(points).clamp(0.0, 1.0) * longer >= PREDICTED * extra(stacks)
 }
 
 /// True if the slow executions take less than twice the time of the fast ones, and their time in the cause is within
 /// the tail of the `others`.
 fn is_own_tail(groups: &GroupPair<'_>, cause: &CauseTimes<'_>, others: &[ExecutionId]) -> bool {
-    let model = groups.model;
-    if mean_duration(model, groups.slow) > ORDINARY * mean_duration(model, groups.fast) {
+    if mean_duration(groups, groups.slow) > ORDINARY * mean_duration(groups, groups.fast) {
         return false;
     }
-    let times = || others.iter().map(|e| cause.time(e.index()));
-    let n = others.len().max(1) as f64;
-    let usual = times().sum::<f64>() / n;
-    let deviation = (times().map(|t| (t - usual).powi(2)).sum::<f64>() / n).sqrt();
-    cause.mean(Stacks::All, groups.slow) - usual <= SKEWED * deviation
+    let usual = groups.mean(others, |i| cause.time(i));
+    let deviation = groups.mean(others, |i| (cause.time(i) - usual).powi(2)).sqrt();
+    cause.mean(groups, Stacks::All, groups.slow) - usual <= SKEWED * deviation
 }
 
-fn mean_duration(model: &Model, of: &[ExecutionId]) -> f64 {
-    of.iter().map(|e| model.executions.duration(e.index()) as f64).sum::<f64>() / of.len().max(1) as f64
+fn mean_duration(groups: &GroupPair<'_>, of: &[ExecutionId]) -> f64 {
+    groups.mean(of, |i| groups.model.executions.duration(i) as f64)
 }
 
 /// True if the slow executions take no longer than the quartiles of all predict for this many.
 fn within_tail(groups: &GroupPair<'_>) -> bool {
-    let mut all: Vec<i64> = groups.model.executions.duration.iter().collect();
-    all.sort_unstable();
-    let at = |p: f64| nearest_rank(&all, p).map_or(0.0, |v| (v.max(1) as f64).ln());
+    let executions = &groups.model.executions;
+    let all = RankedValues::durations(executions, 0..executions.len());
+    let at = |p: f64| all.nearest_rank(p).map_or(0.0, |v| (v.max(1) as f64).ln());
     let (low, middle, high) = (at(25.0), at(50.0), at(75.0));
     // Half of the distance of the quartiles is 0.6745 standard deviations; the longer half belongs to the tail.
     let deviation = (high - middle).max(middle - low) / 0.6745;
-    let share = groups.slow.len() as f64 / all.len().max(1) as f64;
+    let share = groups.counts[0] as f64 / all.count().max(1) as f64;
     let expected = (middle + deviation * upper_normal(share / 2.0)).exp();
-    mean_duration(groups.model, groups.slow) <= BEYOND * expected
+    mean_duration(groups, groups.slow) <= BEYOND * expected
 }
 
 /// True if one of its frames is an unknown stack.
@@ -163,11 +168,12 @@ pub(super) fn has_unknown_stack(model: &Model, context: ContextId) -> bool {
     model.contexts.path(context).into_iter().any(|c| model.contexts.frame(c).kind == FrameKind::NoStack)
 }
 
-/// The slope of the least-squares line through points.
-fn slope<I: ExactSizeIterator<Item = (f64, f64)>>(points: impl Fn() -> I) -> f64 {
-    let n = points().len().max(1) as f64;
-    let (x, y) = points().fold((0.0, 0.0), |(x, y), p| (x + p.0 / n, y + p.1 / n));
-    let (both, square) = points().fold((0.0, 0.0), |(b, s), p| (b + (p.0 - x) * (p.1 - y), s + (p.0 - x).powi(2)));
+/// The slope of the least-squares line through points with their weights.
+fn slope<I: Iterator<Item = (f64, f64, f64)>>(points: impl Fn() -> I) -> f64 {
+    let n = points().map(|p| p.2).sum::<f64>().max(1.0);
+    let (x, y) = points().fold((0.0, 0.0), |(x, y), p| (x + p.2 * p.0 / n, y + p.2 * p.1 / n));
+    let (both, square) =
+        points().fold((0.0, 0.0), |(b, s), p| (b + p.2 * (p.0 - x) * (p.1 - y), s + p.2 * (p.0 - x).powi(2)));
     if square > 0.0 { both / square } else { 0.0 }
 }
 
@@ -180,8 +186,10 @@ mod tests {
 
     #[test]
     fn slope_of_a_line() {
-        let of = |points: &[(f64, f64)]| slope(|| points.iter().copied());
+        let of = |points: &[(f64, f64)]| slope(|| points.iter().map(|(x, y)| (*x, *y, 1.0)));
         assert!((of(&[(1.0, 3.0), (2.0, 5.0), (3.0, 7.0)]) - 2.0).abs() < 1e-12);
+        let weighted = [(1.0, 3.0, 2.0), (2.0, 9.0, 1.0), (2.0, 5.0, 3.0)];
+        assert!((slope(|| weighted.iter().copied()) - 3.0).abs() < 1e-12);
         assert!(of(&[(1.0, 3.0), (1.0, 5.0)]).abs() < 1e-12 && of(&[]).abs() < 1e-12);
     }
 

@@ -6,11 +6,13 @@
 //! matter (0.1 % of either group's mean duration).
 
 use super::chance::{self, GroupSizes, MemberValue, Splits};
+use super::groups::total;
 use super::{DiffNode, DiffTree};
 use crate::base::ctx::{Cancel, Cancelled};
-use crate::base::statistics::{Sums, benjamini_hochberg, welch};
+use crate::base::statistics::{Sums, benjamini_hochberg, welch_of_sample};
 use crate::model::context::{ContextId, Frame, FrameKind};
 use crate::model::execution::{ContextTime, ExecutionId, InclusiveTimes};
+use crate::model::weights::Weights;
 use crate::model::{Model, TraceLevel};
 
 /// Executions in the smaller group, and executions that have the tested context, from which Welch's test applies.
@@ -63,31 +65,29 @@ pub(super) struct GroupSums {
     pub slow_having: u64,
     /// Executions of the fast group that have it.
     pub fast_having: u64,
+    /// Executions of both groups that have it, each counted once whatever it represents.
+    pub kept_having: u64,
 }
 
 impl GroupSums {
     pub fn new(groups: &GroupPair<'_>) -> Self {
-        let (slow, fast) = (groups.slow.len() as u64, groups.fast.len() as u64);
-        GroupSums { slow: Sums::zeros(slow), fast: Sums::zeros(fast), slow_having: 0, fast_having: 0 }
+        let [slow, fast] = groups.counts.map(Sums::zeros);
+        GroupSums { slow, fast, slow_having: 0, fast_having: 0, kept_having: 0 }
     }
 
-    /// Add the time of an execution that has it.
-    pub fn put(&mut self, side: GroupSide, ns: u64) {
+    /// Add the time of an execution that has it, and represents so many.
+    pub fn put(&mut self, side: GroupSide, ns: u64, weight: u64) {
         let (sums, having) = match side {
             GroupSide::Slow => (&mut self.slow, &mut self.slow_having),
             GroupSide::Fast => (&mut self.fast, &mut self.fast_having),
         };
-        sums.put(ns);
-        *having += 1;
-    }
-
-    /// Executions that have it.
-    fn having(&self) -> u64 {
-        self.slow_having + self.fast_having
+        sums.put_times(ns, weight);
+        *having += weight;
+        self.kept_having += 1;
     }
 
     fn is_empty(&self) -> bool {
-        self.having() == 0
+        self.kept_having == 0
     }
 
     pub fn delta(&self) -> f64 {
@@ -134,6 +134,11 @@ pub(super) struct GroupPair<'a> {
     pub cancel: &'a Cancel,
     /// Least deviation: a microsecond, or 0.1 % of the fast group's mean duration.
     pub floor_ns: f64,
+    pub weights: Weights<'a>,
+    /// How many executions the groups represent: slow, fast.
+    pub counts: [u64; 2],
+    /// How many of equal weight would say as much of the means.
+    effective: [f64; 2],
     slow_mean: f64,
     fast_mean: f64,
     splits: Option<Splits>,
@@ -141,21 +146,33 @@ pub(super) struct GroupPair<'a> {
 
 impl<'a> GroupPair<'a> {
     pub fn new(model: &'a Model, slow: &'a [ExecutionId], fast: &'a [ExecutionId], cancel: &'a Cancel) -> Self {
-        let mean = |members: &[ExecutionId]| {
-            let sum: i128 = members.iter().map(|e| i128::from(model.executions.duration(e.index()))).sum();
-            sum as f64 / members.len().max(1) as f64
-        };
-        let (slow_mean, fast_mean) = (mean(slow), mean(fast));
+        let weights = model.executions.weights();
+        let counts = [weights.sum(slow), weights.sum(fast)];
+        let mean = |members: &[ExecutionId], count: u64| total(model, members) as f64 / count.max(1) as f64;
+        let (slow_mean, fast_mean) = (mean(slow, counts[0]), mean(fast, counts[1]));
+        let effective = [weights.effective(slow), weights.effective(fast)];
         let few = (slow.len().min(fast.len()) as u64) < WELCH_FROM && !fast.is_empty();
         let splits = few.then(|| Splits::new(slow.len(), fast.len()));
         let floor_ns = FLOOR_NS.max(fast_mean * 1e-3);
-        GroupPair { model, slow, fast, cancel, floor_ns, slow_mean, fast_mean, splits }
+        GroupPair { model, slow, fast, cancel, floor_ns, weights, counts, effective, slow_mean, fast_mean, splits }
     }
 
     /// Executions of the slow group, then those of the fast one.
     pub fn members(&self) -> impl Iterator<Item = (GroupSide, ExecutionId)> + '_ {
         let slow = self.slow.iter().map(|e| (GroupSide::Slow, *e));
         slow.chain(self.fast.iter().map(|e| (GroupSide::Fast, *e)))
+    }
+
+    /// How many executions a member represents, by its position in [`members`](Self::members).
+    pub fn weight(&self, member: usize) -> u64 {
+        let id = self.slow.get(member).or_else(|| self.fast.get(member - self.slow.len()));
+        id.map_or(1, |id| self.weights.of(id.index()))
+    }
+
+    /// The mean of a value of some executions, each counted for all that it represents.
+    pub fn mean(&self, members: &[ExecutionId], value: impl Fn(usize) -> f64) -> f64 {
+        let of = |id: &ExecutionId| value(id.index()) * self.weights.of(id.index()) as f64;
+        members.iter().map(of).sum::<f64>() / self.weights.sum(members).max(1) as f64
     }
 
     /// The group of a member, by its position in [`members`](Self::members).
@@ -170,7 +187,7 @@ impl<'a> GroupPair<'a> {
 
     /// True if so few executions have it that only permutations give its chance.
     fn is_rare(&self, pair: &GroupSums) -> bool {
-        self.splits.is_some() || pair.having() < WELCH_FROM
+        self.splits.is_some() || pair.kept_having < WELCH_FROM
     }
 
     /// Two-sided p-value, not corrected. `values`: asked for only where few have it.
@@ -184,7 +201,7 @@ impl<'a> GroupPair<'a> {
                 Some(splits.p_value(&list))
             }
             None if self.is_rare(pair) => Some(chance::rare(&values(), sizes)),
-            None => welch(&pair.fast, &pair.slow).map(|w| w.p),
+            None => welch_of_sample(&pair.fast, &pair.slow, [self.effective[1], self.effective[0]]).map(|w| w.p),
         }
     }
 }
@@ -257,33 +274,36 @@ pub(super) fn build(groups: &GroupPair<'_>) -> Result<BuiltTree, Cancelled> {
 }
 
 /// Accumulate times of both groups into one tree.
-pub(super) fn build_of(groups: &GroupPair<'_>, times: &mut impl TimesByContext) -> Result<BuiltTree, Cancelled> {
-    let n = times.model().contexts.len();
+pub(super) fn build_of(groups: &GroupPair<'_>, of_execution: &mut impl TimesByContext) -> Result<BuiltTree, Cancelled> {
+    let n = of_execution.model().contexts.len();
     let mut pairs = vec![GroupSums::new(groups); n];
     let mut own = vec![0_i128; n];
     // The first values by context: all of them where few have it.
     let mut few: Vec<Vec<MemberValue>> = vec![Vec::new(); n];
     // Without a fast group the difference is the slow one's own time.
-    let (n_slow, n_fast) = (groups.slow.len().max(1) as i128, groups.fast.len().max(1) as i128);
+    let [n_slow, n_fast] = groups.counts.map(|count| i128::from(count.max(1)));
     for (member, (side, e)) in (0..).zip(groups.members()) {
-        let weight = if side == GroupSide::Slow { n_fast } else { -n_slow };
+        let times = groups.weights.of(e.index());
+        let factor = (if side == GroupSide::Slow { n_fast } else { -n_slow }) * i128::from(times);
         groups.cancel.check()?;
-        times.own_and_inclusive(
+        of_execution.own_and_inclusive(
             e,
-            |context, ns| own[context.index()] += i128::from(ns) * weight,
+            |context, ns| {
+                let sum = &mut own[context.index()];
+                *sum = sum.saturating_add(i128::from(ns).saturating_mul(factor));
+            },
             |context, ns| {
                 let pair = &mut pairs[context.index()];
-                if pair.having() < WELCH_FROM {
+                if pair.kept_having < WELCH_FROM {
                     few[context.index()].push(MemberValue { member, value: ns });
                 }
-                pair.put(side, ns);
+                pair.put(side, ns, times);
             },
         );
     }
-    let raw = raw_p_values(groups, &pairs, few, times)?;
-    let sizes = GroupSizes { slow: groups.slow.len(), fast: groups.fast.len() };
+    let raw = raw_p_values(groups, &pairs, few, of_execution)?;
     let self_delta = |context: ContextId| own[context.index()] as f64 / (n_slow * n_fast) as f64;
-    let mut tree = of_sums(times.model(), &pairs, sizes, self_delta);
+    let mut tree = of_sums(of_execution.model(), &pairs, groups.counts, self_delta);
     for node in &mut tree.nodes {
         node.deviations = pairs[node.context.index()].deviations(groups.floor_ns);
     }
@@ -291,18 +311,18 @@ pub(super) fn build_of(groups: &GroupPair<'_>, times: &mut impl TimesByContext) 
     Ok(BuiltTree { tree, own, raw })
 }
 
-/// The tree of sums by context, which hold the times below each context too. `sizes`: members of the groups;
-/// `self_delta`: the difference of the own time of a context. Without deviations and p-values.
+/// The tree of sums by context, which hold the times below each context too. `self_delta`: the difference of the own
+/// time of a context. Without deviations and p-values.
 pub(super) fn of_sums(
     model: &Model,
     pairs: &[GroupSums],
-    sizes: GroupSizes,
+    [n_slow, n_fast]: [u64; 2],
     self_delta: impl Fn(ContextId) -> f64,
 ) -> DiffTree {
     let mut nodes = Vec::new();
     for OrderedContext { context, parent, depth } in pre_order(model, pairs) {
         let pair = &pairs[context.index()];
-        let share = |having: u64, n: usize| having as f64 / n.max(1) as f64;
+        let share = |having: u64, n: u64| having as f64 / n.max(1) as f64;
         nodes.push(DiffNode {
             context,
             parent,
@@ -314,8 +334,8 @@ pub(super) fn of_sums(
             self_delta_ns: self_delta(context),
             deviations: None,
             p_value: None,
-            slow_affected: share(pair.slow_having, sizes.slow),
-            fast_affected: share(pair.fast_having, sizes.fast),
+            slow_affected: share(pair.slow_having, n_slow),
+            fast_affected: share(pair.fast_having, n_fast),
         });
     }
     for at in (0..nodes.len()).rev() {

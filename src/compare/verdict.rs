@@ -131,7 +131,7 @@ fn place_sentence(e: &Evidence<'_>, cause: &Cause, whole: &TotalDifference) -> S
 
 /// The largest parts of the time of all executions.
 fn profile_sentence(e: &Evidence<'_>, whole: &TotalDifference) -> String {
-    let n = e.slow.members.len();
+    let n = e.slow.count;
     let mean = figure::time(e.slow.mean_ns as f64);
     let parts: Vec<String> = e
         .ranked
@@ -166,7 +166,7 @@ fn chosen(model: &Model, choice: &TaskChoice) -> String {
 /// windows of time if the groups are windows.
 fn is_no_chance(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
     let executions = &e.groups.model.executions;
-    let expected = expected(&d.classes, |i| executions.duration(i) as f64);
+    let expected = expected(e.groups.weights, &d.classes, |i| executions.duration(i) as f64);
     let list: Vec<u64> = e.groups.members().map(|(_, x)| expected(x.index()).max(0.0) as u64).collect();
     let slow = e.slow.members.len();
     let mean = |part: &[u64]| part.iter().map(|v| *v as f64).sum::<f64>() / part.len().max(1) as f64;
@@ -207,11 +207,11 @@ fn separates(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
     }
     let mut pair = GroupSums::new(e.groups);
     let mut values = Vec::new();
-    for (side, x) in e.groups.members() {
+    for (member, (side, x)) in e.groups.members().enumerate() {
         let has = u64::from(d.classes.at(x.index()) == most);
         values.push(has);
         if has == 1 {
-            pair.put(side, 1);
+            pair.put(side, 1, e.groups.weight(member));
         }
     }
     e.groups.p_value(&pair, || MemberValue::of_list(&values)).is_some_and(|p| p < SIGNIFICANT)
@@ -234,8 +234,8 @@ fn dimension_sentence(e: &Evidence<'_>, d: &SeparatingDimension) -> String {
     };
     format!(
         "The slow executions {what} ({} of them, {} of the fast ones), which explains {explained} of {whole} extra{}.",
-        share_of_group(d.slow_share, e.slow.members.len()),
-        share_of_group(d.fast_share, e.fast.members.len()),
+        share_of_group(d.slow_share, e.slow.count),
+        share_of_group(d.fast_share, e.fast.count),
         TotalDifference::new(e.groups, e.extra_ns).share(explains),
     )
 }

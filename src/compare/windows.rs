@@ -38,11 +38,16 @@ pub(super) fn differ_elsewhere(
     let (before, after) =
         if a < b { (slow.members.len(), fast.members.len()) } else { (fast.members.len(), slow.members.len()) };
     // Prefix sums of the time, so that each window costs one subtraction.
-    let mut sums = vec![0.0];
+    let (mut sums, mut counts) = (vec![0.0], vec![0]);
     for id in &all {
-        sums.push(sums.last().copied().unwrap_or(0.0) + time(id.index()));
+        let weight = groups.weights.of(id.index());
+        sums.push(sums.last().copied().unwrap_or(0.0) + time(id.index()) * weight as f64);
+        counts.push(counts.last().copied().unwrap_or(0) + weight);
     }
-    let mean = |from: usize, n: usize| (sums[from + n] - sums[from]) / n.max(1) as f64;
+    let mean = |from: usize, n: usize| {
+        let count: u64 = counts[from + n] - counts[from];
+        (sums[from + n] - sums[from]) / count.max(1) as f64
+    };
     let inside = |at: usize| all.get(at).is_some_and(|id| start(id) > first.0 && start(id) <= second.1);
     let step = ((before + after) / STEPS).max(1);
     let places = (0..).map(|i| i * step).take_while(|at| at + before + after <= all.len());

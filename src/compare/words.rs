@@ -160,8 +160,8 @@ pub(super) fn share_of_difference(share: f64, slow: usize, fast: usize) -> Optio
 }
 
 /// A share of a group's executions: `82%`, or `3 of 4` where there are too few for a share.
-pub fn share_of_group(share: f64, executions: usize) -> String {
-    if executions < FEWEST {
+pub fn share_of_group(share: f64, executions: u64) -> String {
+    if executions < FEWEST as u64 {
         format!("{} of {executions}", (share * executions as f64).round())
     } else {
         figure::share(share)

@@ -9,6 +9,7 @@ use crate::input::count::{LostTotals, lost};
 use crate::input::otf2::{Archive, LocationKind};
 use crate::model::facts::{ArchiveFacts, Facts, Lost, TaskDurations, TraceFacts};
 use crate::model::recorded::ArchiveContent;
+use crate::model::weights::RankedValues;
 use crate::reading::topics;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,7 +82,7 @@ pub fn iteration_durations(mined: &PatternAnalysis) -> Vec<TaskDurations> {
     let task = |name: String| {
         let mut sorted = by_task.remove(&name)?;
         sorted.sort_unstable();
-        Some(TaskDurations { name, sorted })
+        Some(TaskDurations { name, durations: RankedValues::of_sorted(sorted) })
     };
     iterations::tasks(mined).into_iter().filter_map(task).collect()
 }

@@ -1,7 +1,8 @@
 //! Facts about traces, from metadata, index and packet headers: `info` shows them and a database stores them.
 
 use super::recorded::{ArchiveContent, Recorded};
-use crate::base::time::{Ns, Timestamp};
+use super::weights::RankedValues;
+use crate::base::time::Timestamp;
 use get_size2::GetSize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -136,6 +137,5 @@ pub struct ArchiveFacts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskDurations {
     pub name: String,
-    /// Ascending.
-    pub sorted: Vec<Ns>,
+    pub durations: RankedValues,
 }

@@ -163,6 +163,8 @@ metrics! {
         Rank "rank" Name Property,
         /// The role of its rank in an MPI run, which runs on other numbers of ranks share.
         Role "role" Name Property,
+        /// How many executions it represents, of a sample.
+        Weight "weight" Count Property,
         /// The number of the execution: `execution=115,171` selects executions one by one. It has no column.
         Execution "execution" Count Bounds,
         /// Which of the two groups: `group!=slow` in the filters of the fast group. It has no column.

@@ -33,6 +33,7 @@ pub mod recorded;
 pub mod recorder;
 pub mod root_cause;
 pub mod runtimes;
+pub mod sample;
 pub mod selection;
 pub mod settings;
 pub mod stored;
@@ -48,6 +49,7 @@ pub mod usage;
 pub mod wait_kind;
 pub mod wait_state;
 pub mod waiting;
+pub mod weights;
 
 pub use ids::{ThreadInfoId, TraceId};
 pub use trace_info::{TraceInfo, TraceLevel};

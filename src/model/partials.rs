@@ -8,6 +8,7 @@
 use super::Model;
 use super::context::ContextId;
 use super::execution::{ExecutionId, InclusiveTimes};
+use super::weights::KeptNumbers;
 use crate::base::digest::Digest;
 use crate::base::names::Names;
 use crate::base::statistics::{Sums, nearest_rank_of};
@@ -53,10 +54,10 @@ impl DurationHistogram {
         (bounded(least), bounded(end - 1))
     }
 
-    /// Count a duration.
-    pub fn put(&mut self, duration: Ns) {
+    /// Count a duration of so many executions.
+    pub fn put(&mut self, duration: Ns, times: u64) {
         let count = self.counts.entry(Self::bucket(duration)).or_insert(0);
-        *count = count.saturating_add(1);
+        *count = count.saturating_add(times);
     }
 
     /// Count what another one has counted.
@@ -98,10 +99,10 @@ pub struct ContextTotals {
 }
 
 impl ContextTotals {
-    /// Count the nanoseconds of an execution.
-    pub fn put(&mut self, ns: u64) {
-        let ns = u128::from(ns);
-        self.add(&ContextTotals { having: 1, sum: ns, squares: ns * ns });
+    /// Count the nanoseconds of an execution that represents so many.
+    pub fn put(&mut self, ns: u64, weight: u64) {
+        let (ns, times) = (u128::from(ns), u128::from(weight));
+        self.add(&ContextTotals { having: weight, sum: ns * times, squares: (ns * ns).saturating_mul(times) });
     }
 
     /// Add another one.
@@ -118,6 +119,8 @@ impl ContextTotals {
 pub struct GroupTotals {
     /// Of their durations.
     pub durations: Sums,
+    /// The sum of the squares of their weights: how much a sample says of the means follows from it.
+    pub squared_weights: u128,
     /// The same by length.
     pub by_length: DurationHistogram,
     /// By context in which any of them spent time, ascending.
@@ -128,6 +131,7 @@ impl GroupTotals {
     /// Add another one of the same contexts.
     pub fn add(&mut self, other: &GroupTotals) {
         self.durations = added(self.durations, other.durations);
+        self.squared_weights = self.squared_weights.saturating_add(other.squared_weights);
         self.by_length.add(&other.by_length);
         let mut all = Vec::with_capacity(self.contexts.len().max(other.contexts.len()));
         let (mut own, mut others) =
@@ -162,6 +166,8 @@ pub struct HostTotals {
     pub sources: BTreeSet<Digest>,
     /// All executions by length, in a group or not.
     pub by_length: DurationHistogram,
+    /// What was kept of them.
+    pub kept: KeptNumbers,
     /// Executions during which events were lost, or in which a wait has no cause.
     pub unsure: u64,
     /// The slow ones, the fast ones.
@@ -173,6 +179,7 @@ impl HostTotals {
     pub fn add(&mut self, other: &HostTotals) {
         self.sources.extend(&other.sources);
         self.by_length.add(&other.by_length);
+        self.kept.add(other.kept);
         self.unsure = self.unsure.saturating_add(other.unsure);
         self.groups.iter_mut().zip(&other.groups).for_each(|(all, more)| all.add(more));
     }
@@ -180,14 +187,15 @@ impl HostTotals {
 
 /// The totals of each host in a part of a database, with the groups to which its executions belong: slow, fast.
 pub fn totals(model: &Model, source: Digest, groups: [&[ExecutionId]; 2]) -> BTreeMap<String, HostTotals> {
-    let e = &model.executions;
+    let (e, weights) = (&model.executions, model.executions.weights());
     let host =
         |i: usize| e.who.get(i).and_then(|who| model.who.get(who.index())).map_or(Names::MISSING, |who| who.host);
     let mut all: BTreeMap<_, HostTotals> = BTreeMap::new();
     for i in 0..e.len() {
-        let of_host = all.entry(host(i)).or_default();
-        of_host.by_length.put(e.duration(i));
-        of_host.unsure += u64::from(e.unsure.at(i));
+        let (of_host, weight) = (all.entry(host(i)).or_default(), weights.of(i));
+        of_host.by_length.put(e.duration(i), weight);
+        of_host.kept.put(weight);
+        of_host.unsure += u64::from(e.unsure.at(i)) * weight;
     }
     let mut inclusive = InclusiveTimes::new(&model.contexts);
     for (group, members) in groups.into_iter().enumerate() {
@@ -197,11 +205,13 @@ pub fn totals(model: &Model, source: Digest, groups: [&[ExecutionId]; 2]) -> BTr
             let Some(of_host) = all.get_mut(&host(i)) else { continue };
             let of_group = &mut of_host.groups[group];
             let ns = u64::try_from(e.duration(i)).unwrap_or(0);
-            of_group.durations.n += 1;
-            of_group.durations.put(ns);
-            of_group.by_length.put(e.duration(i));
+            let weight = weights.of(i);
+            of_group.durations.n += weight;
+            of_group.durations.put_times(ns, weight);
+            of_group.squared_weights += u128::from(weight).pow(2);
+            of_group.by_length.put(e.duration(i), weight);
             let contexts = by_context.entry(host(i)).or_default();
-            inclusive.of(e.own.row(i), |context, ns| contexts.entry(context).or_default().put(ns));
+            inclusive.of(e.own.row(i), |context, ns| contexts.entry(context).or_default().put(ns, weight));
         }
         for (host, contexts) in by_context {
             if let Some(of_host) = all.get_mut(&host) {
@@ -241,7 +251,7 @@ mod tests {
         let mut random = Random::new(3);
         let mut sorted: Vec<Ns> = (0..1_001).map(|_| 1 << random.below(40)).map(|ns| ns + ns / 3).collect();
         let mut histogram = DurationHistogram::default();
-        sorted.iter().for_each(|ns| histogram.put(*ns));
+        sorted.iter().for_each(|ns| histogram.put(*ns, 1));
         sorted.sort_unstable();
         for percent in [0.0, 0.1, 50.0, 95.0, 99.9, 100.0] {
             let exact = crate::base::statistics::nearest_rank(&sorted, percent).unwrap();

@@ -14,6 +14,7 @@
 use super::execution::ExecutionId;
 use super::histogram::{Bins, ValueRange};
 use super::metric::{ABSENT, Column, Metric};
+use super::weights::Weights;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 
@@ -69,6 +70,8 @@ pub struct Linked {
     axes: Vec<Axis>,
     /// Bins by execution, then by metric.
     bins: Vec<u8>,
+    /// By execution how many it represents; none where each represents itself.
+    weights: Vec<u32>,
 }
 
 impl Linked {
@@ -89,7 +92,19 @@ impl Linked {
             }
             axes.push(axis);
         })?;
-        Ok(Linked { len, axes, bins })
+        Ok(Linked { len, axes, bins, weights: Vec::new() })
+    }
+
+    /// With the numbers of executions for which those of a sample stand.
+    #[must_use]
+    pub fn weighted(mut self, weights: Weights<'_>) -> Linked {
+        let weight = |i| u32::try_from(weights.of(i)).unwrap_or(u32::MAX);
+        self.weights = if weights.are_one() { Vec::new() } else { (0..self.len).map(weight).collect() };
+        self
+    }
+
+    fn weight(&self, execution: usize) -> u32 {
+        self.weights.get(execution).copied().unwrap_or(1)
     }
 
     /// The metrics, in the order of the columns.
@@ -170,7 +185,7 @@ impl Selection {
             let first = low.max(from);
             let (first, last) = of.positions(Some(ValueRange { from: first, to: high.min(to).max(first) }));
             let passing = of.order[first..last].iter().filter(|i| self.masks[**i as usize] == 0);
-            *count = passing.count() as u32;
+            *count = passing.fold(0, |sum, i| sum.wrapping_add(linked.weight(*i as usize)));
         }
         counts
     }
@@ -225,7 +240,9 @@ impl Selection {
         *mask ^= bit;
         let others = *mask & !bit;
         let enters = *mask & bit == 0;
-        let step = |count: &mut u32| *count = if enters { count.wrapping_add(1) } else { count.wrapping_sub(1) };
+        let weight = linked.weight(execution);
+        let step =
+            |count: &mut u32| *count = if enters { count.wrapping_add(weight) } else { count.wrapping_sub(weight) };
         let row = linked.row(execution);
         if others == 0 {
             let own = bit.trailing_zeros() as usize;
@@ -251,16 +268,19 @@ impl Selection {
         if width == 0 {
             return;
         }
-        for (mask, row) in self.masks.iter().zip(linked.bins.chunks_exact(width)) {
+        for (execution, (mask, row)) in self.masks.iter().zip(linked.bins.chunks_exact(width)).enumerate() {
+            let weight = linked.weight(execution);
             if *mask == 0 {
                 self.passing += 1;
                 for (bin, counts) in row.iter().zip(self.counts.chunks_exact_mut(ROW)) {
-                    counts[usize::from(*bin)] += 1;
+                    let count = &mut counts[usize::from(*bin)];
+                    *count = count.wrapping_add(weight);
                 }
             } else if mask.is_power_of_two()
                 && let Some(bin) = row.get(mask.trailing_zeros() as usize)
             {
-                self.counts[mask.trailing_zeros() as usize * ROW + usize::from(*bin)] += 1;
+                let count = &mut self.counts[mask.trailing_zeros() as usize * ROW + usize::from(*bin)];
+                *count = count.wrapping_add(weight);
             }
         }
     }

@@ -11,13 +11,14 @@ use crate::model::context::{Frame, FrameKind};
 use std::collections::BTreeSet;
 
 /// The columns of executions that do not depend on the recording, and the folders of their files.
-const FIXED: [&str; 17] = [
+const FIXED: [&str; 18] = [
     "part",
     "task",
     "execution",
     "label",
     "start_ns",
     "duration_ns",
+    "weight",
     "process",
     "thread",
     "pid",
@@ -40,6 +41,7 @@ pub fn column_of(metric: &Metric) -> Option<&'static str> {
         Metric::Trace => "label",
         Metric::Process => "process",
         Metric::Thread => "thread",
+        Metric::Weight => "weight",
         _ => return None,
     })
 }

@@ -44,9 +44,9 @@ impl SavedKind {
     /// The layout that is written and read: a change of the layout, or of the meaning of a byte, changes it.
     const fn version(self) -> u16 {
         match self {
-            SavedKind::Executions => 11,
+            SavedKind::Executions => 12,
             SavedKind::States => 12,
-            SavedKind::Partials => 1,
+            SavedKind::Partials => 2,
         }
     }
 

@@ -7,13 +7,15 @@
 use super::UsageError;
 use crate::base::ctx::Ctx;
 use crate::base::notice::{Notice, Notices};
+use crate::base::time::Ns;
 use crate::input::Argument;
 use crate::model::Model;
 use crate::model::facts::{Facts, TaskDurations};
 use crate::model::join::{Joiner, LabelNames, Renamed};
+use crate::model::weights::RankedValues;
 use crate::reading::delimiter_names::system_call;
 use crate::saved::executions::Database;
-use crate::saved::executions::recordings::{self, RecordingPlace, StoredRecording};
+use crate::saved::executions::recordings::{self, RecordingPlace, StoredPart, StoredRecording};
 use crate::saved::{SavedFileError, SavedKind};
 use foldhash::HashSet;
 use std::collections::BTreeSet;
@@ -92,7 +94,7 @@ impl Databases {
     }
 
     /// The recordings of all of them.
-    pub(super) fn recordings(&self) -> impl Iterator<Item = (RecordingPlace, &StoredRecording)> {
+    pub(super) fn recordings(&self) -> impl Iterator<Item = (RecordingPlace, &StoredRecording)> + Clone {
         self.opened.iter().enumerate().flat_map(|(database, (_, opened))| {
             let place = move |recording| RecordingPlace { database, recording };
             opened.contents.recordings.iter().enumerate().map(move |(at, recording)| (place(at), recording))
@@ -102,7 +104,17 @@ impl Databases {
     fn find_repeated(&self) -> HashSet<(RecordingPlace, String)> {
         let mut known = HashSet::default();
         let all = self.recordings().flat_map(|(at, recording)| recording.parts.iter().map(move |part| (at, part)));
-        let repeated = all.filter(|(_, part)| !known.insert((&part.task, part.content, &part.labels)));
+        let wholes: HashSet<_> = all
+            .clone()
+            .filter(|(_, part)| part.whole == part.count)
+            .map(|(_, part)| (&part.task, part.executions, &part.labels))
+            .collect();
+        // A sample beside what it was taken of says nothing more.
+        let is_within = |part: &StoredPart| {
+            part.whole != part.count && wholes.contains(&(&part.task, part.executions, &part.labels))
+        };
+        let repeated =
+            all.filter(|(_, part)| is_within(part) || !known.insert((&part.task, part.content, &part.labels)));
         repeated.map(|(at, part)| (at, part.task.clone())).collect()
     }
 
@@ -209,17 +221,18 @@ impl Databases {
         Ok(model)
     }
 
-    /// Facts about the recordings, and how long the executions of each task took, ascending.
-    pub fn survey(&self) -> anyhow::Result<(Facts, Vec<TaskDurations>)> {
+    /// Facts about the recordings, and how long the executions of each task took.
+    pub fn survey(&self, ctx: &Ctx) -> anyhow::Result<(Facts, Vec<TaskDurations>)> {
         let facts = recordings::facts(self.counted());
         let mut all = Vec::new();
         for name in self.tasks() {
-            let mut sorted = Vec::new();
+            let mut found: Vec<(Ns, u64)> = Vec::new();
             for (at, (_, database)) in self.opened.iter().enumerate() {
-                sorted.extend(database.durations(&name, self.counts(at, &name))?);
+                found.extend(database.durations(&name, self.counts(at, &name), ctx)?);
             }
-            sorted.sort_unstable();
-            all.push(TaskDurations { name, sorted });
+            let are_one = found.iter().all(|(_, weight)| *weight == 1);
+            let durations = RankedValues::new(found.into_iter(), are_one);
+            all.push(TaskDurations { name, durations });
         }
         Ok((facts, all))
     }

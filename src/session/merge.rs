@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A merge that was decided upon.
 pub struct MergePlan {
-    databases: Vec<Database>,
-    chosen: ChosenParts,
+    pub(super) databases: Vec<Database>,
+    pub(super) chosen: ChosenParts,
     /// What is left out, and what to know of the labels; a line each.
     pub remarks: Vec<String>,
 }
@@ -59,8 +59,8 @@ impl Databases {
     fn built_twice(&self, BuiltTwice { task, places: [a, b] }: &BuiltTwice) -> anyhow::Error {
         let (a, b) = (self.path(*a), self.path(*b));
         anyhow::anyhow!(
-            "{b}: the executions of `{task}` are those of {a}, built with other symbols or by another version: each \
-             would count twice; leave one of the files out"
+            "{b}: the executions of `{task}` are those of {a}, built with other symbols or by another version, or a \
+             sample of them: each would count twice; leave one of the files out"
         )
     }
 

@@ -7,6 +7,7 @@
 
 mod about;
 mod account;
+mod build;
 mod catalog;
 mod choice;
 mod database;
@@ -23,6 +24,7 @@ mod pass;
 mod profile;
 mod reopened;
 mod run;
+mod sampling;
 mod stages;
 mod states;
 mod survey;
@@ -39,6 +41,7 @@ pub use history::RecordedHistory;
 pub use keep::NewHistoryFile;
 pub use partials::{PartialFiles, PartialRequest};
 pub use run::MpiRuns;
+pub use sampling::Sampling;
 pub use survey::{Invariants, TraceSurvey};
 pub use traces::Traces;
 pub use trend::{TrendFiles, TrendRequest};

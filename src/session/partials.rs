@@ -107,7 +107,7 @@ impl Databases {
                     return Ok(());
                 }
                 let Some(groups) = groups.of(&part.task) else {
-                    *without.entry(part.task.clone()).or_default() += part.count;
+                    *without.entry(part.task.clone()).or_default() += part.whole;
                     return Ok(());
                 };
                 found.push((of_part(&model, part, groups)?, database.path().to_owned()));

@@ -1,6 +1,7 @@
 //! The archive of one MPI run: nothing delimits its executions, so patterns are looked for, and what broke them; the
 //! iterations of each rank's outermost loop are its executions.
 
+use super::sampling::{Sampling, weighed};
 use super::{UsageError, stages};
 use crate::advice::archive_gaps;
 use crate::analysis::patterns::PatternAnalysis;
@@ -111,7 +112,7 @@ impl MpiRuns {
     }
 
     /// A database of the iterations of all runs; without tasks of all patterns together.
-    pub fn build(&self, typed: &[&str], ctx: &Ctx) -> anyhow::Result<Writer> {
+    pub fn build(&self, typed: &[&str], sampling: Option<&Sampling>, ctx: &Ctx) -> anyhow::Result<Writer> {
         let runs = || std::iter::once(self).chain(&self.others);
         let mut notices = Notices::default();
         for run in runs() {
@@ -121,7 +122,8 @@ impl MpiRuns {
         let mut writer = Writer::new(facts, notices).labelled(runs().all(|run| run.label.is_some()));
         let typed = if typed.is_empty() { &[iterations::ITERATION][..] } else { typed };
         for task in typed {
-            writer.add(self.model(Some(task), ctx)?, ctx)?;
+            let model = self.model(Some(task), ctx)?;
+            writer.add(weighed(sampling, model, ctx)?, ctx)?;
         }
         Ok(writer)
     }

@@ -30,7 +30,6 @@ use crate::reading::bind::is_kernel;
 use crate::reading::chunks::ChunkTarget;
 use crate::reading::engine::EngineOptions;
 use crate::reading::tasks;
-use crate::saved::executions::Writer;
 use crate::symbols;
 use crate::symbols::files::SymbolPaths;
 use crate::timeline::RecordedTimeline;
@@ -242,37 +241,8 @@ impl Traces {
         Ok(model)
     }
 
-    /// A database of the executions of the tasks that are named; without names, of all that are worth a look by
-    /// themselves.
-    pub fn build(&mut self, typed: &[&str], places: &SymbolPaths, ctx: &Ctx) -> anyhow::Result<Writer> {
-        self.alone("build")?;
-        self.fit_clocks(ctx)?;
-        let pass = self.ask(typed, places, ctx)?;
-        let rules = pass.rules()?;
-        let labelled = self.given_labels().iter().all(|(_, labelled)| *labelled);
-        let mut writer = Writer::new(self.facts(), pass.notices.clone()).labelled(labelled);
-        let mut held = vec![false; pass.tasks.len()];
-        let placed = self.place_stacks(&pass, places, ctx)?;
-        for chosen in pass.begun() {
-            let model = self.explain((&pass, &placed), chosen, rules[chosen].clone(), places, &[], ctx)?;
-            if let Some(violation) = explain::check(&model, 1).pop() {
-                anyhow::bail!("an invariant does not hold: {violation}; please report this");
-            }
-            held[chosen] = !model.executions.is_empty();
-            if held[chosen] {
-                writer.add(model, ctx)?;
-            }
-        }
-        let missing = pass.tasks.iter().zip(&held).filter(|(_, held)| !**held).map(|(t, _)| t.name.as_str());
-        let missing: Vec<&str> = missing.collect();
-        if missing.len() == held.len() || (!typed.is_empty() && !missing.is_empty()) {
-            anyhow::bail!("{}", self.nothing(ctx, &format!("{} has no executions", named(&missing)))?);
-        }
-        Ok(writer)
-    }
-
     /// The kernel pass for the tasks that are named, or are worth a look by themselves.
-    fn ask(&self, typed: &[&str], places: &SymbolPaths, ctx: &Ctx) -> anyhow::Result<KernelPass> {
+    pub(super) fn ask(&self, typed: &[&str], places: &SymbolPaths, ctx: &Ctx) -> anyhow::Result<KernelPass> {
         let tasks = self.candidates(typed)?;
         if tasks.is_empty() {
             anyhow::bail!("{}", self.nothing(ctx, "no task was found in the trace")?);
@@ -427,7 +397,7 @@ impl Traces {
 }
 
 /// Some tasks in words: the first few by name.
-fn named(tasks: &[&str]) -> String {
+pub(super) fn named(tasks: &[&str]) -> String {
     const SHOWN: usize = 5;
     let shown = tasks.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     match tasks.len().checked_sub(SHOWN) {

@@ -77,7 +77,8 @@ impl HistogramCounter {
     pub fn new(model: &Arc<Model>, ctx: &Ctx) -> Result<HistogramCounter, Cancelled> {
         let mut metrics = vec![Metric::Duration];
         let others = model.executions.columns.iter().map(|c| c.metric.clone());
-        metrics.extend(others.filter(|m| ![Metric::Duration, Metric::Start, Metric::Elapsed].contains(m)));
+        metrics
+            .extend(others.filter(|m| ![Metric::Duration, Metric::Start, Metric::Elapsed, Metric::Weight].contains(m)));
         let has_own_zeros = model.executions.column(&Metric::Elapsed).is_some();
         metrics.push(if has_own_zeros { Metric::Elapsed } else { Metric::Start });
         let column = |metric: Metric| {
@@ -93,7 +94,7 @@ impl HistogramCounter {
         let value = |column: Column| Some((column.metric, column.values.get(0)?));
         let constant: Arc<[(Metric, i64)]> =
             constant.into_iter().filter(|c| c.metric.unit() != Unit::Name).filter_map(value).collect();
-        let linked = Linked::new(&columns, ctx)?;
+        let linked = Linked::new(&columns, ctx)?.weighted(model.executions.weights());
         let names = |metric: &Metric, bins: &Bins| -> Arc<[String]> {
             let name = |value: &i64| model.name_of(*value).to_owned();
             let is_name = metric.unit() == Unit::Name;
@@ -209,7 +210,7 @@ fn range(model: &Model, filters: &[Filter]) -> Option<ValueRange> {
         }
         _ => {
             let values = members::values(model, &f.metric).unwrap_or_default();
-            f.range(&members::sorted_present(values.iter())).unwrap_or(ValueRange::EMPTY)
+            f.range(&members::ranked_present(model, &values)).unwrap_or(ValueRange::EMPTY)
         }
     });
     let first = ranges.next()?;

@@ -155,7 +155,7 @@ fn fitting(app: &App, text: &str, columns: usize) -> String {
 /// Both groups in one short line.
 fn both_groups(app: &App, c: &Comparison) -> StyledLine {
     let one = |name: &str, scope, group: &Group| {
-        let count = figure::count(group.members.len() as u64);
+        let count = figure::count(group.count);
         let text = match profile(app) {
             Some(profile) => format!(" {}", profile.amount(group.mean_ns as f64)),
             None => format!(" {count} × {}", figure::time(group.mean_ns as f64)),
@@ -252,12 +252,12 @@ fn group(app: &App, name: &str, scope: StyleScope, group: &Group) -> StyledLine 
         Some(profile) => profile.amount(group.mean_ns as f64),
         None => figure::time(group.mean_ns as f64),
     };
-    let all = app.model.as_ref().map_or(0, |model| model.executions.len() as u64);
+    let all = app.model.as_ref().map_or(0, |model| model.executions.count());
     let of = if profile(app).is_some() { " samples, ".to_owned() } else { format!(" of {} × ", figure::count(all)) };
     let percentiles = group.spread.map(words::spread_parts).filter(|_| usize::from(app.size.0) >= ROOM_FOR_PERCENTILES);
     let mut line = vec![
         (scope, name.to_owned()),
-        (StyleScope::Strong, format!(" {:>6}", figure::count(group.members.len() as u64))),
+        (StyleScope::Strong, format!(" {:>6}", figure::count(group.count))),
         (StyleScope::Dim, of),
         (StyleScope::Strong, mean),
     ];

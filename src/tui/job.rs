@@ -5,7 +5,6 @@ use super::counts::HistogramCounts;
 use super::heat_cells::{CountedMap, HeatQuestion};
 use super::report::AnomalyReport;
 use crate::base::file::Existing;
-use crate::base::statistics::nearest_rank;
 use crate::base::time::Span;
 use crate::base::time_left::TimeLeft;
 use crate::compare::arranged::{ArrangedTree, Arrangement, KernelFrames, TreeDirection};
@@ -18,6 +17,7 @@ use crate::model::execution::ExecutionId;
 use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
 use crate::model::thread_lanes::{ThreadsAnswer, ThreadsQuestion};
+use crate::model::weights::RankedValues;
 use crate::view::compared_causes::ComparedCauses;
 use crate::view::report::{Invocation, ReportFormat};
 use std::path::PathBuf;
@@ -229,10 +229,10 @@ pub struct TaskSummary {
 }
 
 impl TaskSummary {
-    /// The summary of durations in ascending order; `None` of none.
-    pub fn new(name: &str, sorted: &[i64]) -> Option<TaskSummary> {
-        let (p50_ns, p99_ns) = (nearest_rank(sorted, 50.0)?, nearest_rank(sorted, 99.0)?);
-        Some(TaskSummary { name: name.to_owned(), executions: sorted.len() as u64, p50_ns, p99_ns })
+    /// The summary of durations; `None` of none.
+    pub fn new(name: &str, durations: &RankedValues) -> Option<TaskSummary> {
+        let (p50_ns, p99_ns) = (durations.nearest_rank(50.0)?, durations.nearest_rank(99.0)?);
+        Some(TaskSummary { name: name.to_owned(), executions: durations.count(), p50_ns, p99_ns })
     }
 
     /// About what the slowest twentieth of the executions takes beyond the median.

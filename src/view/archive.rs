@@ -89,7 +89,7 @@ impl ArchiveDocument {
         };
         let task = |task: &TaskDurations| TaskFacts {
             name: clean::owned(&task.name),
-            measured: Some(Measured::new(&task.sorted)),
+            measured: Some(Measured::new(&task.durations)),
             unknown_waits: None,
         };
         ArchiveDocument {

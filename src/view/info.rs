@@ -4,13 +4,13 @@
 use crate::advice::questions::Answered;
 use crate::base::heap::PartSizes;
 use crate::base::notice::Notices;
-use crate::base::statistics::nearest_rank;
 use crate::base::time::{ClockCorrection, Ns, Timestamp};
 use crate::base::{clean, figure};
 use crate::model::clock::HostClock;
 use crate::model::facts::{self, TraceFacts};
 use crate::model::stored::StoredRows;
 use crate::model::survey::{Survey, UnknownTime};
+use crate::model::weights::RankedValues;
 use crate::view::missing::{self, MissingJson};
 use crate::view::stored::{MemoryJson, StoreJson};
 use serde::Serialize;
@@ -101,7 +101,7 @@ pub struct TaskFacts {
 /// How many executions, and how long they took.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    executions: usize,
+    executions: u64,
     p50_ns: Option<i64>,
     p95_ns: Option<i64>,
     p99_ns: Option<i64>,
@@ -128,15 +128,15 @@ impl InfoDocument {
     /// findings and the hosts' clocks.
     pub fn new<'a>(
         recorded: &facts::Facts,
-        tasks: impl Iterator<Item = (&'a str, Option<&'a [Ns]>)>,
+        tasks: impl Iterator<Item = (&'a str, Option<Measured>)>,
         full: Option<(&Survey, &[HostClock])>,
         notices: &Notices,
     ) -> InfoDocument {
         let facts::Lost { events, packets, streams } = recorded.lost;
         let mut tasks: Vec<TaskFacts> = tasks
-            .map(|(name, sorted)| TaskFacts {
+            .map(|(name, measured)| TaskFacts {
                 name: clean::owned(name),
-                measured: sorted.map(Measured::new),
+                measured,
                 unknown_waits: full.and_then(|(s, _)| s.tasks.get(name)).map(|t| UnknownWaits::new(&t.unknown)),
             })
             .collect();
@@ -324,15 +324,15 @@ impl TraceJson {
 }
 
 impl Measured {
-    /// Of durations, ascending.
-    pub fn new(sorted: &[i64]) -> Measured {
-        let at = |p: f64| nearest_rank(sorted, p);
+    /// Of durations.
+    pub fn new(durations: &RankedValues) -> Measured {
+        let at = |p: f64| durations.nearest_rank(p);
         Measured {
-            executions: sorted.len(),
+            executions: durations.count(),
             p50_ns: at(50.0),
             p95_ns: at(95.0),
             p99_ns: at(99.0),
-            max_ns: sorted.last().copied(),
+            max_ns: durations.values().last().copied(),
         }
     }
 }

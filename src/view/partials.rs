@@ -44,6 +44,9 @@ pub fn diff(model: &Model, filters: FleetFilters<'_>, c: &PartialComparison, pag
     let (hosts, executions) = (c.hosts.len() as u64, figure::counted(c.executions, "execution"));
     let hosts = figure::counted(hosts, "host");
     page.wrap(&mut out, 0, &format!("Task {}: {executions} on {hosts}, from partial results", clean::line(task)));
+    if !c.kept.are_all() {
+        page.wrap(&mut out, 0, &c.kept.words());
+    }
     for (name, (group, filters)) in ["slow", "fast"].into_iter().zip(c.groups.iter().zip(filters)) {
         page.wrap(&mut out, 0, &of_group(name, group, filters));
     }

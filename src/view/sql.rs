@@ -10,7 +10,7 @@ use crate::base::clean;
 use crate::base::op::Op;
 use crate::compare::Comparison;
 use crate::compare::filter::{Filter, Operand, Test};
-use crate::compare::members::{sorted_present, values};
+use crate::compare::members::{ranked_present, sorted_present, values};
 use crate::model::Model;
 use crate::model::context::ContextId;
 use crate::model::histogram::Bins;
@@ -159,8 +159,9 @@ impl Question<'_> {
             }
             _ => filter.clone(),
         };
-        let present = values(self.model, &filter.metric).map(|values| sorted_present(values.iter()));
-        let range = equal.range(&present.unwrap_or_default()).ok_or_else(|| error("it is no range of numbers"))?;
+        let present = values(self.model, &filter.metric).unwrap_or_default();
+        let range =
+            equal.range(&ranked_present(self.model, &present)).ok_or_else(|| error("it is no range of numbers"))?;
         let not = if inside { "" } else { "NOT " };
         Ok(match (range.from, range.to) {
             (from, to) if from.checked_add(1) == Some(to) => {

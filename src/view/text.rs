@@ -11,13 +11,14 @@ use crate::base::demangle::abbreviated;
 use crate::base::{clean, figure};
 use crate::compare::arranged::ArrangedTree;
 use crate::compare::functions::by_function;
-use crate::compare::members::sorted_present;
+use crate::compare::members::{binned, sorted_present};
 use crate::compare::ranks::{self, GroupMeans, RankComparison, RegionRow};
 use crate::compare::{Cause, Comparison, DiffNode, GroupsOrigin, share_of_group};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::histogram::Bins;
-use crate::model::metric::Column;
+use crate::model::metric::{Column, Metric};
+use crate::model::weights::KeptNumbers;
 use std::borrow::Cow;
 use unicode_width::UnicodeWidthStr;
 
@@ -44,8 +45,8 @@ pub fn explain(model: &Model, c: &Comparison, page: Page) -> String {
     } else if !c.dimensions.is_empty() {
         out.push_str("\nAlso different\n");
         for d in &c.dimensions {
-            let slow = share_of_group(d.slow_share, c.slow.members.len());
-            let fast = share_of_group(d.fast_share, c.fast.members.len());
+            let slow = share_of_group(d.slow_share, c.slow.count);
+            let fast = share_of_group(d.fast_share, c.fast.count);
             page.wrap(
                 &mut out,
                 2,
@@ -74,7 +75,7 @@ pub fn diff(model: &Model, c: &Comparison, parts: &DiffParts<'_>, page: Page) ->
         0,
         "Metrics: distribution of the fast and of the slow group, from the smallest to the largest value",
     );
-    for column in &model.executions.columns {
+    for column in model.executions.columns.iter().filter(|column| column.metric != Metric::Weight) {
         histogram(model, c, column, page, &mut out);
     }
     if let Some(map) = parts.heat_map {
@@ -160,15 +161,18 @@ fn head(model: &Model, c: &Comparison, page: Page, out: &mut String) {
         GroupsOrigin::Trace => ", one trace against the other",
         GroupsOrigin::All => "",
     };
-    let executions = figure::plural(model.executions.len() as u64, "execution");
+    let executions = figure::plural(model.executions.count(), "execution");
     page.wrap(out, 0, &format!("{task}: {executions}{how}"));
+    if let Some(kept) = KeptNumbers::of(&model.executions) {
+        page.wrap(out, 2, &kept.words());
+    }
     if c.verdict.groups == GroupsOrigin::All {
         page.wrap(out, 2, &format!("all: {}, without a group to compare with", words::durations(&c.slow)));
         return;
     }
     for (name, g) in [("slow", &c.slow), ("fast", &c.fast)] {
         let filters: Vec<String> = g.filters.iter().map(words::filter_in_short).collect();
-        let (count, of) = (figure::count(g.members.len() as u64), figure::count(model.executions.len() as u64));
+        let (count, of) = (figure::count(g.count), figure::count(model.executions.count()));
         page.wrap(out, 2, &format!("{name}: {count} of {of}, {} ({})", words::durations(g), filters.join(", ")));
     }
 }
@@ -255,8 +259,9 @@ fn histogram(model: &Model, c: &Comparison, column: &Column, page: Page, out: &m
     let columns = (page.width().saturating_sub(44) / 2).clamp(8, 32).min(bins.len().max(1));
     let bars = |members: &[ExecutionId]| {
         let mut counts = vec![0_u32; columns];
-        for bin in members.iter().filter_map(|e| bins.of(column.values.get(e.index())?)) {
-            counts[bin * columns / bins.len()] += 1;
+        for (bin, count) in binned(model, column, &bins, members).into_iter().enumerate() {
+            let sum = &mut counts[bin * columns / bins.len()];
+            *sum = sum.saturating_add(count);
         }
         sparkline(&counts, page.is_ascii())
     };

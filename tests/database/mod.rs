@@ -3,6 +3,7 @@
 mod damage;
 mod merge;
 mod partials;
+mod samples;
 
 use crate::support::{ask, random, random_model};
 use ask::{output, refuses, said};
@@ -301,8 +302,8 @@ proptest! {
             let model = join::canonical(model.clone(), LabelNames::Kept, &Ctx::new(1)).unwrap();
             let model = Model { tasks: database.contents.tasks().into(), task, ..model };
             same(&model, &read)?;
-            let durations: Vec<i64> = model.executions.duration.iter().collect();
-            prop_assert_eq!(database.durations(&model.tasks[task], |_| true).unwrap(), durations);
+            let durations: Vec<(i64, u64)> = model.executions.duration.iter().map(|ns| (ns, 1)).collect();
+            prop_assert_eq!(database.durations(&model.tasks[task], |_| true, &Ctx::new(1)).unwrap(), durations);
         }
     }
 

@@ -288,10 +288,11 @@ fn fleet(hosts: usize, contexts: usize) -> FoundTotals {
         let mut totals = HostTotals { sources: [digester.finish()].into(), ..HostTotals::default() };
         for (group, executions) in [50_000, 500_000].into_iter().enumerate() {
             let sums = &mut totals.groups[group];
-            (0..700).for_each(|i| sums.by_length.put(1_000_000 + i * 70_000));
+            (0..700).for_each(|i| sums.by_length.put(1_000_000 + i * 70_000, 1));
             sums.by_length.counts.values_mut().for_each(|count| *count = executions / 700);
             totals.by_length.add(&sums.by_length);
             sums.durations.n = executions;
+            sums.squared_weights = executions.into();
             sums.durations.s1 = u128::from(executions) * 20_000_000;
             sums.durations.s2 = u128::from(executions) * 500_000_000_000_000;
             for context in &nodes {

@@ -16,6 +16,7 @@ use whyslow::parts::model::Model;
 use whyslow::parts::model::execution::ExecutionId;
 use whyslow::parts::model::facts::Facts;
 use whyslow::parts::model::metric::Metric;
+use whyslow::parts::model::sample;
 use whyslow::parts::model::table_columns::context_keys;
 use whyslow::parts::saved::executions::{Database, Writer};
 
@@ -64,13 +65,14 @@ fn by<'a>(rows: &'a [Value], column: &str) -> BTreeMap<String, &'a Value> {
 
 /// Times in contexts and below, by key; of both groups.
 fn sums(model: &Model, groups: [&[ExecutionId]; 2]) -> BTreeMap<String, [i128; 2]> {
-    let keys = context_keys(model);
+    let (keys, weights) = (context_keys(model), model.executions.weights());
     let mut all: BTreeMap<String, [i128; 2]> = BTreeMap::new();
     for (side, group) in groups.into_iter().enumerate() {
         for execution in group {
             for time in model.executions.own.row(execution.index()).filter(|time| time.ns > 0) {
                 for context in model.contexts.path(time.context) {
-                    all.entry(keys[context.index()].to_string()).or_default()[side] += i128::from(time.ns);
+                    let weighted = i128::from(time.ns) * i128::from(weights.of(execution.index()));
+                    all.entry(keys[context.index()].to_string()).or_default()[side] += weighted;
                 }
             }
         }
@@ -96,12 +98,15 @@ fn check(database: &Path, task: &str, groups: &[&str], engine: &str, folder: &Pa
     let (slow, fast) = filters(&model, groups);
     let both = [members(&model, &slow, &fast).unwrap(), members(&model, &fast, &slow).unwrap()];
     check_tree(&model, (&both, slow, fast), &rows[2], &what);
-    check_causes(&diff, &rows[3], [both[0].len(), both[1].len()], &what);
+    let weights = model.executions.weights();
+    let counts = [0, 1].map(|side: usize| weights.sum(&both[side]) as usize);
+    check_causes(&diff, &rows[3], counts, &what);
     let all: i128 = rows[4].iter().map(|row| exact(&row["executions"])).sum();
     let sum: i128 = rows[4].iter().map(|row| exact(&row["sum_ns"])).sum();
-    assert_eq!(all, model.executions.len() as i128, "{what}");
-    assert_eq!(sum, model.executions.duration.iter().map(i128::from).sum::<i128>(), "{what}");
-    assert_eq!(rows[4].iter().map(|row| exact(&row["slow"])).sum::<i128>(), both[0].len() as i128, "{what}");
+    assert_eq!(all, i128::from(model.executions.count()), "{what}");
+    let weighted = |(i, ns): (usize, i64)| i128::from(ns) * i128::from(weights.of(i));
+    assert_eq!(sum, model.executions.duration.iter().enumerate().map(weighted).sum::<i128>(), "{what}");
+    assert_eq!(rows[4].iter().map(|row| exact(&row["slow"])).sum::<i128>(), counts[0] as i128, "{what}");
 }
 
 /// The filters of both groups: those that were asked for, or the proposed ones. (What `diff` prints is clean.)
@@ -201,6 +206,10 @@ fn generated(seed: u64, folder: &Path) -> PathBuf {
         for column in model.executions.columns.iter_mut().filter(|column| column.metric == Metric::Type) {
             column.values =
                 std::mem::take(&mut column.values).into_iter().map(|v| if v == put { hostile } else { v }).collect();
+        }
+        // Of every third one a sample.
+        if seed.is_multiple_of(3) {
+            sample::weigh(&mut model, &[ExecutionId::at(1), ExecutionId::at(40)], 3, seed);
         }
         let path = folder.join(format!("{at}.why"));
         let mut writer = Writer::new(Facts::default(), Notices::default()).labelled(true);

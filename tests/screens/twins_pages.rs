@@ -58,7 +58,7 @@ fn number(value: &Value, key: &str) -> f64 {
 
 /// Each row of the stack on the page has the figures of its node.
 fn stack_equals(app: &App, twin: &Value) {
-    let members = number(&twin["slow"], "count") as usize;
+    let members = number(&twin["slow"], "count") as u64;
     let lines = page_lines(app);
     let head = lines.iter().position(|line| line.starts_with("Full stack")).unwrap();
     let mut nodes = twin["tree"].as_array().unwrap().iter();
@@ -88,7 +88,7 @@ fn details_equal_the_diff() {
     let page = page_lines(&session.app).join(" ");
     let cause = &twin["causes"][0];
     assert!(contains_words(&page, cause["sentence"].as_str().unwrap()), "{page}");
-    let [slow, fast] = ["slow", "fast"].map(|group| number(&twin[group], "count") as usize);
+    let [slow, fast] = ["slow", "fast"].map(|group| number(&twin[group], "count") as u64);
     let facts = format!(
         "{} per execution, {} of the difference; affects {} of the slow and {} of the fast executions",
         figure::extra(number(cause, "extra_ns")),

@@ -115,7 +115,7 @@ impl Recording {
             ..TraceFacts::default()
         };
         let facts = Facts { traces: vec![trace], ..Facts::default() };
-        let mut writer = Writer::new(facts, Notices::default()).labelled(true);
+        let mut writer = Writer::new(facts, Notices::default()).labelled(!self.label.starts_with("/"));
         writer.add(self.model(), &Ctx::new(1)).unwrap();
         writer.save(Output::open(path).unwrap()).unwrap();
     }

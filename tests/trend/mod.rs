@@ -186,6 +186,19 @@ fn trend_says_which_hosts_moved_and_which_differs() {
     let answer = document(&two_days, &["--by", "host"])["answer"].as_str().unwrap().to_owned();
     assert!(answer.contains("Too few days to say whether a host differs from the others: 2 days."), "{answer}");
 
+    // One day is enough where its hours are.
+    let hours: Vec<Recording> = (0..3 * 12)
+        .map(|i| {
+            let (hour, host) = (i / 3, i % 3);
+            let mut recording = Recording::nightly(0, &format!("db-{host}"));
+            recording.begin = NOVEMBER + hour * DAY / 24;
+            recording.seed = i as u64;
+            if host == 1 { recording.with(DISK, 3.0) } else { recording }
+        })
+        .collect();
+    let answer = document(&hours, &["--by", "host"])["answer"].as_str().unwrap().to_owned();
+    assert!(answer.contains("Host db-1 differs: the highest p95 of all hosts in 12 of 12 hours"), "{answer}");
+
     // Other hosts from then on: the change may be that of hosts.
     let replaced = |day: i64| {
         let recording = Recording::nightly(day, if day < 8 { "old" } else { "new" });
@@ -194,6 +207,57 @@ fn trend_says_which_hosts_moved_and_which_differs() {
     let of_replaced = document(&(0..16).map(replaced).collect::<Vec<_>>(), &[]);
     let sentence = of_replaced["changes"][0]["hosts_sentence"].as_str().unwrap();
     assert_eq!(sentence, "No host has points on both sides: other hosts may be the whole change.");
+}
+
+/// The first byte from the end on behind which only a section of the executions is damaged.
+fn damaged_in_its_executions(file: &[u8]) -> Vec<u8> {
+    let mut bytes = file.to_vec();
+    let at = bytes.len() * 2 / 3;
+    bytes[at] ^= 1;
+    bytes
+}
+
+#[test]
+fn copy_of_what_cannot_be_read_counts() {
+    let (folder, mut files) = written(&nightly(14, 7, LOCK, 4.0));
+    let whole = json(&[], &files);
+    let damaged = folder.path().join("damaged.why");
+    std::fs::write(&damaged, damaged_in_its_executions(&std::fs::read(&files[3]).unwrap())).unwrap();
+    for place in [0, 3, 14] {
+        files.insert(place, damaged.clone());
+        let document = json(&[], &files);
+        assert_eq!((&document["changes"], &document["points"]), (&whole["changes"], &whole["points"]), "{place}");
+        files.remove(place);
+    }
+    files.insert(0, damaged);
+    let said = json(&[], &files)["warnings"].to_string();
+    assert!(said.contains("damaged.why") && said.contains("damaged at byte"), "{said}");
+}
+
+#[test]
+fn task_is_one_with_enough_executions_and_files_tell_recordings_apart() {
+    let few = |mut recording: Recording| {
+        (recording.executions, recording.task) = (5, "app:a-rare-one");
+        recording
+    };
+    let recordings = nightly(12, 6, LOCK, 4.0);
+    let mut all: Vec<Recording> = recordings.iter().cloned().map(few).collect();
+    all.extend(recordings);
+    let (_folder, files) = written(&all);
+    let document = json(&[], &files);
+    assert_eq!(document["task"], "app:request");
+    assert!(document["warnings"].to_string().contains("`app:request` is taken of 2 tasks"), "{document:#}");
+
+    let same = |mut recording: Recording| {
+        recording.label = "/var/rec/kernel".to_owned();
+        recording
+    };
+    let (_folder, files) = written(&nightly(12, 6, LOCK, 4.0).into_iter().map(same).collect::<Vec<_>>());
+    let document = json(&[], &files);
+    let names: Vec<&str> =
+        document["points"].as_array().unwrap().iter().map(|point| point["name"].as_str().unwrap()).collect();
+    let paths: Vec<&str> = files.iter().map(|file| file.to_str().unwrap()).collect();
+    assert_eq!(names, paths);
 }
 
 #[test]

@@ -16,7 +16,6 @@ mod sentence;
 #[cfg(test)]
 mod tests;
 
-use super::chance::GroupSizes;
 use super::groups::{self, SelectedGroups};
 use super::tree::{self, GroupSums};
 use super::{Cause, CompareError, Comparison, ComparisonRequest, Culprit, Dimension, Group, GroupsOrigin, ProfileUnit};
@@ -177,9 +176,10 @@ fn differential_tree(model: &Model, sides: &[Side; 2], own: &[ContextSums; 2]) -
         fast: sums(1, at),
         slow_having: having[0][at],
         fast_having: having[1][at],
+        kept_having: having[0][at] + having[1][at],
     };
     let pairs: Vec<GroupSums> = (0..model.contexts.len()).map(pair).collect();
-    let sizes = GroupSizes { slow: sides[0].members.len(), fast: sides[1].members.len() };
+    let sizes = [0, 1].map(|side: usize| sides[side].members.len() as u64);
     let of = |side: usize, at: ContextId| sides[side].per_run(own[side].amounts[at.index()] as f64);
     tree::of_sums(model, &pairs, sizes, |context| of(0, context) - of(1, context))
 }

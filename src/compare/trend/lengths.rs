@@ -72,45 +72,54 @@ enum Kept {
 pub struct Lengths {
     kept: Kept,
     sums: Sums,
+    /// How many durations were there: of a sample fewer than they represent.
+    there: u64,
 }
 
 impl Lengths {
     /// None yet.
     pub fn new(exact: bool) -> Lengths {
         let kept = if exact { Kept::Exact(Vec::new()) } else { Kept::Rounded(DurationHistogram::default()) };
-        Lengths { kept, sums: Sums::default() }
+        Lengths { kept, sums: Sums::default(), there: 0 }
     }
 
-    /// What a histogram has counted, each duration as the largest of its bucket.
-    pub fn of_histogram(histogram: &DurationHistogram) -> Lengths {
+    /// What a histogram has counted of so many executions that were there, each duration as the largest of its bucket.
+    pub fn of_histogram(histogram: &DurationHistogram, there: u64) -> Lengths {
         let mut sums = Sums::zeros(histogram.count());
         for (bucket, count) in &histogram.counts {
             let (_, most) = DurationHistogram::bounds(*bucket);
             sums.s1 = sums.s1.saturating_add(u128::from(most.unsigned_abs()).saturating_mul(u128::from(*count)));
         }
-        Lengths { kept: Kept::Rounded(histogram.clone()), sums }
+        Lengths { kept: Kept::Rounded(histogram.clone()), sums, there }
     }
 
-    /// Count a duration.
-    pub fn put(&mut self, duration: Ns) {
+    /// Count the duration of an execution that represents so many.
+    pub fn put(&mut self, duration: Ns, weight: u64) {
+        if let (Kept::Exact(all), true) = (&self.kept, weight > 1) {
+            let mut histogram = DurationHistogram::default();
+            all.iter().for_each(|ns| histogram.put(*ns, 1));
+            self.kept = Kept::Rounded(histogram);
+        }
         match &mut self.kept {
             Kept::Exact(all) => all.push(duration),
-            Kept::Rounded(histogram) => histogram.put(duration),
+            Kept::Rounded(histogram) => histogram.put(duration, weight),
         }
-        self.sums.n += 1;
-        self.sums.put(u64::try_from(duration).unwrap_or(0));
+        self.there += 1;
+        self.sums.n += weight;
+        self.sums.put_times(u64::try_from(duration).unwrap_or(0), weight);
     }
 
     /// Count those of others.
     pub fn add(&mut self, other: &Lengths) {
         self.sums = added(self.sums, other.sums);
+        self.there += other.there;
         match (&mut self.kept, &other.kept) {
             (Kept::Exact(all), Kept::Exact(more)) => all.extend_from_slice(more),
             (Kept::Rounded(histogram), Kept::Rounded(more)) => histogram.add(more),
-            (Kept::Rounded(histogram), Kept::Exact(more)) => more.iter().for_each(|ns| histogram.put(*ns)),
+            (Kept::Rounded(histogram), Kept::Exact(more)) => more.iter().for_each(|ns| histogram.put(*ns, 1)),
             (Kept::Exact(all), Kept::Rounded(more)) => {
                 let mut histogram = more.clone();
-                all.iter().for_each(|ns| histogram.put(*ns));
+                all.iter().for_each(|ns| histogram.put(*ns, 1));
                 self.kept = Kept::Rounded(histogram);
             }
         }
@@ -148,7 +157,7 @@ impl Lengths {
 
     /// A figure of complete durations; `None` where they are too few for it.
     pub fn figure(&self, figure: Figure) -> Option<Ns> {
-        (self.count() >= figure.fewest_executions()).then(|| match figure {
+        (self.there >= figure.fewest_executions()).then(|| match figure {
             Figure::Mean => self.mean_ns(),
             Figure::Percentile(percent) => self.percentile(percent),
         })
@@ -175,8 +184,8 @@ mod tests {
     fn lengths_by_buckets_are_those_of_the_durations_within_a_hundredth() {
         let (mut exact, mut rounded) = (Lengths::new(true), Lengths::new(false));
         for i in 0..400_i64 {
-            exact.put(1_000_000 + i * i * 777);
-            rounded.put(1_000_000 + i * i * 777);
+            exact.put(1_000_000 + i * i * 777, 1);
+            rounded.put(1_000_000 + i * i * 777, 1);
         }
         exact.complete();
         rounded.complete();

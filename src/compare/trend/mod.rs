@@ -98,8 +98,22 @@ pub struct Trend {
     pub hosts: Vec<HostLevel>,
     /// By host the figure of each point; where there are several hosts.
     pub by_host: BTreeMap<String, Vec<Option<Ns>>>,
+    /// The stretches of time within which hosts are compared.
+    pub hosts_by: PointUnit,
     /// The number of all hosts.
     pub host_count: u64,
+}
+
+/// The levels of hosts in the longest stretches of time that are enough to say whether one differs; where none are, in
+/// the longest.
+fn compared_hosts(series: &TrendSeries, figure: Figure, several: bool) -> (PointUnit, Vec<HostLevel>) {
+    let units = series.stretches();
+    if !several {
+        return (units[0], Vec::new());
+    }
+    let levels = |unit: PointUnit| (unit, host_levels(series.by_stretch(unit, figure).values()));
+    let is_enough = |(_, levels): &(PointUnit, Vec<HostLevel>)| levels.iter().any(|host| host.p_value.is_some());
+    units.iter().map(|unit| levels(*unit)).find(is_enough).unwrap_or_else(|| levels(units[0]))
 }
 
 impl Trend {
@@ -117,7 +131,7 @@ impl Trend {
         let hosts = series.host_names();
         let several = hosts.len() > 1;
         let by_host = if several { series.by_host(&points, figure) } else { BTreeMap::new() };
-        let by_stretch = if several { series.by_stretch(figure) } else { BTreeMap::new() };
+        let (hosts_by, host_levels) = compared_hosts(series, figure, several);
         let sides = sides(&points, &searched, &found, series);
         let changes = found.iter().zip(sides.windows(2));
         let changes = changes.map(|(change, sides)| of_change(change, &sides[0], &sides[1], &by_host)).collect();
@@ -128,7 +142,8 @@ impl Trend {
             exact: series.exact,
             search,
             changes,
-            hosts: host_levels(by_stretch.values()),
+            hosts: host_levels,
+            hosts_by,
             by_host,
             host_count: hosts.len() as u64,
             points,

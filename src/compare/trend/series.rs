@@ -66,6 +66,12 @@ pub enum PointKey {
     Since1970(i64),
 }
 
+impl PointKey {
+    fn recording(&self) -> Option<u32> {
+        if let PointKey::Recording(number) = self { Some(*number) } else { None }
+    }
+}
+
 /// What is known of a point beside its executions.
 #[derive(Clone, Debug, Default)]
 struct PointNames {
@@ -90,6 +96,8 @@ pub struct TrendSeries {
     pub unit: PointUnit,
     /// All durations are kept.
     pub exact: bool,
+    /// By number of a recording the file that has it, to distinguish recordings of one label.
+    files: BTreeMap<u32, String>,
     ids: BTreeMap<PointKey, usize>,
     names: Vec<PointNames>,
     hosts: Vec<String>,
@@ -130,7 +138,16 @@ impl TrendSeries {
     /// Nothing yet.
     pub fn new(unit: PointUnit, exact: bool) -> TrendSeries {
         let (ids, names, hosts) = (BTreeMap::new(), Vec::new(), Vec::new());
-        TrendSeries { unit, exact, ids, names, hosts, host_ids: BTreeMap::new(), cells: BTreeMap::new() }
+        TrendSeries {
+            unit,
+            exact,
+            files: BTreeMap::new(),
+            ids,
+            names,
+            hosts,
+            host_ids: BTreeMap::new(),
+            cells: BTreeMap::new(),
+        }
     }
 
     /// The number of a point, made on first sight.
@@ -141,6 +158,11 @@ impl TrendSeries {
         self.names.push(PointNames::default());
         self.ids.insert(key, self.names.len() - 1);
         self.names.len() - 1
+    }
+
+    /// The file of a recording.
+    pub fn file(&mut self, recording: u32, file: String) {
+        self.files.insert(recording, file);
     }
 
     /// How many points are known.
@@ -172,8 +194,13 @@ impl TrendSeries {
         figure::time_of_day(at.ns()).map(|_| PointKey::Since1970(at.ns().div_euclid(length)))
     }
 
+    /// The length of the stretches of time of the cells: hours, minutes where these are the points.
+    fn stretch(&self) -> Ns {
+        self.unit.length().unwrap_or(HOUR).min(HOUR)
+    }
+
     fn cell(&mut self, point: usize, at: Timestamp, host: usize) -> &mut TrendCell {
-        let stretch = self.unit.length().unwrap_or(24 * HOUR);
+        let stretch = self.stretch();
         let has_date = at.ns() >= figure::YEAR_2001;
         let key = (point, has_date.then(|| at.ns().div_euclid(stretch)), host);
         let exact = self.exact;
@@ -185,20 +212,20 @@ impl TrendSeries {
         })
     }
 
-    /// Count an execution, with its time by kind.
+    /// Count an execution that represents so many, with its time by kind.
     pub fn put(
         &mut self,
         (point, host): (usize, usize),
         start: Timestamp,
-        duration: Ns,
+        (duration, weight): (Ns, u64),
         kinds: impl Iterator<Item = (WaitKind, u64)>,
     ) {
         let cell = self.cell(point, start, host);
-        cell.lengths.put(duration);
+        cell.lengths.put(duration, weight);
         (cell.first, cell.last) = (cell.first.min(start), cell.last.max(start));
         for (kind, ns) in kinds {
             let sum = &mut cell.kinds[kind as usize];
-            *sum = sum.saturating_add(u128::from(ns));
+            *sum = sum.saturating_add(u128::from(ns) * u128::from(weight));
         }
     }
 
@@ -221,12 +248,28 @@ impl TrendSeries {
     pub fn points(&self, figure: Figure) -> Vec<TrendPoint> {
         let mut all: Vec<TrendPoint> =
             self.ids.iter().filter_map(|(key, id)| self.of_point(key, *id, figure)).collect();
+        self.tell_apart(&mut all);
         match self.unit {
             PointUnit::Host => all.sort_by(|a, b| a.name.cmp(&b.name)),
             _ if self.has_dates() => all.sort_by(|a, b| (a.start, &a.name, a.id).cmp(&(b.start, &b.name, b.id))),
             _ => all.sort_by_key(|point| point.id),
         }
         all
+    }
+
+    /// Recordings of one label have the names of their files, where these differ.
+    fn tell_apart(&self, points: &mut [TrendPoint]) {
+        let recordings: BTreeMap<usize, u32> =
+            self.ids.iter().filter_map(|(key, id)| Some((*id, key.recording()?))).collect();
+        let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        points.iter().enumerate().for_each(|(at, point)| by_name.entry(point.name.clone()).or_default().push(at));
+        for same in by_name.into_values().filter(|same| same.len() > 1) {
+            let file = |at: &usize| self.files.get(recordings.get(&points[*at].id)?).cloned();
+            let files: Vec<String> = same.iter().filter_map(file).collect();
+            if files.iter().collect::<BTreeSet<_>>().len() == same.len() {
+                same.into_iter().zip(files).for_each(|(at, file)| points[at].name = file);
+            }
+        }
     }
 
     /// The cells of a point.
@@ -284,12 +327,22 @@ impl TrendSeries {
         self.host_ids.keys().cloned().collect()
     }
 
+    /// The stretches of time in which hosts may be compared, the longest first.
+    pub(super) fn stretches(&self) -> &'static [PointUnit] {
+        match self.unit {
+            PointUnit::Minute => &[PointUnit::Minute],
+            PointUnit::Hour => &[PointUnit::Hour],
+            _ => &[PointUnit::Day, PointUnit::Hour],
+        }
+    }
+
     /// The figure of each host in each stretch of time, where all have dates and the host has enough executions then.
-    pub(super) fn by_stretch(&self, figure: Figure) -> BTreeMap<i64, BTreeMap<String, i64>> {
+    pub(super) fn by_stretch(&self, unit: PointUnit, figure: Figure) -> BTreeMap<i64, BTreeMap<String, i64>> {
+        let cells = unit.length().unwrap_or(HOUR) / self.stretch();
         let mut lengths: BTreeMap<(i64, usize), Lengths> = BTreeMap::new();
         for ((_, stretch, host), cell) in &self.cells {
-            let Some(stretch) = stretch else { continue };
-            lengths.entry((*stretch, *host)).or_insert_with(|| Lengths::new(self.exact)).add(&cell.lengths);
+            let Some(stretch) = stretch.map(|stretch| stretch.div_euclid(cells.max(1))) else { continue };
+            lengths.entry((stretch, *host)).or_insert_with(|| Lengths::new(self.exact)).add(&cell.lengths);
         }
         let mut all: BTreeMap<i64, BTreeMap<String, i64>> = BTreeMap::new();
         for ((stretch, host), mut lengths) in lengths {

@@ -13,12 +13,15 @@ use crate::model::context::ContextId;
 use crate::model::execution::InclusiveTimes;
 use crate::model::partials::{ContextTotals, DurationHistogram, GroupTotals, HostTotals};
 use crate::model::united::{ModelTables, Renamed, TableUnion};
+use crate::model::weights::KeptNumbers;
 use std::collections::BTreeMap;
 
 /// The sums of one side.
 #[derive(Clone, Debug, Default)]
 struct SideSums {
     durations: Sums,
+    squared_weights: u128,
+    kept: KeptNumbers,
     by_length: DurationHistogram,
     /// Executions of which not all is known.
     unsure: u64,
@@ -47,18 +50,22 @@ impl SidesSums {
         cancel: &Cancel,
     ) -> Result<(), Cancelled> {
         let Model { names, who, contexts, executions, .. } = model;
+        let weights = executions.weights();
         let mut local: BTreeMap<usize, Vec<ContextTotals>> = BTreeMap::new();
         let mut inclusive = InclusiveTimes::new(contexts);
         for (execution, side) in members {
             cancel.check()?;
             let sums = &mut self.sides[side];
             let ns = u64::try_from(executions.duration(execution)).unwrap_or(0);
-            sums.durations.n += 1;
-            sums.durations.put(ns);
-            sums.by_length.put(executions.duration(execution));
-            sums.unsure += u64::from(executions.unsure.at(execution));
+            let weight = weights.of(execution);
+            sums.durations.n += weight;
+            sums.durations.put_times(ns, weight);
+            sums.squared_weights += u128::from(weight).pow(2);
+            sums.kept.put(weight);
+            sums.by_length.put(executions.duration(execution), weight);
+            sums.unsure += u64::from(executions.unsure.at(execution)) * weight;
             let totals = local.entry(side).or_insert_with(|| vec![ContextTotals::default(); contexts.len()]);
-            inclusive.of(executions.own.row(execution), |context, ns| totals[context.index()].put(ns));
+            inclusive.of(executions.own.row(execution), |context, ns| totals[context.index()].put(ns, weight));
         }
         if local.is_empty() {
             return Ok(());
@@ -87,7 +94,8 @@ impl SidesSums {
             let of = |at: usize| order.context(ContextId::at(at));
             let mut contexts: Vec<_> = contexts.map(|(at, totals)| (of(at), *totals)).collect();
             contexts.sort_unstable_by_key(|(context, _)| *context);
-            GroupTotals { durations: side.durations, by_length: side.by_length.clone(), contexts }
+            let SideSums { durations, squared_weights, by_length, .. } = side.clone();
+            GroupTotals { durations, squared_weights, by_length, contexts }
         };
         for (change, sides) in trend.changes.iter_mut().zip(self.sides.windows(2)) {
             let mut fleet = FleetSums::new(model.contexts.len());
@@ -95,7 +103,9 @@ impl SidesSums {
             by_length.add(&sides[1].by_length);
             let unsure = sides.iter().map(|side| side.unsure).sum();
             let groups = [totals(&sides[1]), totals(&sides[0])];
-            fleet.put("", &HostTotals { by_length, unsure, groups, ..HostTotals::default() });
+            let mut kept = sides[0].kept;
+            kept.add(sides[1].kept);
+            fleet.put("", &HostTotals { by_length, kept, unsure, groups, ..HostTotals::default() });
             change.comparison = fleet.compared(&model, cancel);
         }
     }

@@ -183,10 +183,7 @@ pub fn host(trend: &Trend) -> Option<String> {
 
 /// What hosts are compared in.
 fn stretch(trend: &Trend) -> &'static str {
-    match trend.unit {
-        PointUnit::Hour | PointUnit::Minute => trend.unit.name(),
-        _ => "day",
-    }
+    trend.hosts_by.name()
 }
 
 fn not_differing(trend: &Trend) -> Option<String> {

@@ -4,12 +4,13 @@
 //! is stored by one byte. Other columns are the values themselves, or each value's distance from the one before
 //! (numbers that grow). Which form is tried out: cost a few passes over each column.
 
-use super::most_numbers;
+use super::rows::most_numbers;
 use crate::base::pack::{Pack, Unpack, fold, unfold};
 use crate::model::column_values::ColumnValues;
 use crate::model::execution::ContextTime;
 use crate::model::metric::{ABSENT, Column, Metric, Unit};
 use crate::model::wait_kind::WaitKind;
+use crate::model::weights::MOST_WEIGHT;
 use crate::model::{Model, categories, elapsed};
 
 /// How a column is written.
@@ -129,6 +130,10 @@ pub(super) fn read(model: &Model, unpack: &mut Unpack<'_>) -> Option<Vec<Column>
         };
         let is_name = |v: i64| v == ABSENT || usize::try_from(v).is_ok_and(|id| id < model.names.len());
         if metric.unit() == Unit::Name && !values.iter().all(is_name) {
+            return None;
+        }
+        let is_weight = |v: i64| v == ABSENT || u64::try_from(v).is_ok_and(|v| (1..=MOST_WEIGHT).contains(&v));
+        if metric == Metric::Weight && !values.iter().all(is_weight) {
             return None;
         }
         all.push(Column { metric, values });

@@ -25,8 +25,8 @@
 
 mod columns;
 pub mod merge;
+mod packed_part;
 pub mod recordings;
-#[cfg(feature = "parquet")]
 pub mod restored;
 mod rows;
 mod tables;
@@ -37,7 +37,7 @@ use super::container::{SavedFile, SectionName};
 use super::writing::SavedFileWriter;
 use super::{SavedFileError, SavedKind};
 use crate::base::ctx::{Cancelled, Ctx};
-use crate::base::digest::{Digest, Digester};
+use crate::base::digest::Digest;
 use crate::base::file::Output;
 use crate::base::notice::Notices;
 use crate::base::pack::Pack;
@@ -48,6 +48,7 @@ use crate::model::facts::Facts;
 use crate::model::join::{self, Joiner, LabelNames, Renamed};
 use crate::model::metric::{ABSENT, Column, Metric};
 use crate::model::united::ModelTables;
+use packed_part::PackedPart;
 use recordings::{Contents, StoredPart, StoredRecording};
 use std::path::Path;
 use std::sync::Arc;
@@ -65,26 +66,12 @@ const METRICS: SectionName = SectionName::new("metrics");
 /// The sections of a part whose ids are positions in its list of used entries: they are the same in each database.
 const OF_PART: [SectionName; 4] = [PART, EXECUTIONS, OWN, METRICS];
 
-/// The most numbers that a section may unpack to, per byte of it and in addition: 200,000 executions of three contexts
-/// each have about two per byte.
-const PER_BYTE: u64 = 128;
-const FREE: u64 = 1 << 20;
-
 /// A database of one recording in the making: each model is packed when it is given and can be dropped then.
 pub struct Writer {
     recording: StoredRecording,
     /// That of the recording, where it is known before its parts.
     digest: Option<Digest>,
     file: SavedFileWriter,
-}
-
-/// The sections of a part, and their digest.
-struct PackedPart {
-    tables: Vec<u8>,
-    used: Vec<u8>,
-    /// In the order of [`OF_PART`].
-    sections: [Vec<u8>; 4],
-    content: Digest,
 }
 
 /// A part where it is in its database.
@@ -105,41 +92,8 @@ impl PlacedPart<'_> {
         let own = self.database.used_of(self.tables, self.number)?;
         let sections = OF_PART.map(|section| self.database.file.section(section.of(self.number)));
         let sections: Vec<Vec<u8>> = sections.into_iter().collect::<Result<_, _>>()?;
-        let digest = digest_of_sections(&bytes_of(&own), &sections);
+        let digest = packed_part::digest_of_sections(&bytes_of(&own), &sections);
         Ok((own, digest))
-    }
-}
-
-/// The digest of a part as it is in a database, whose tables may have marks of other parts.
-#[cfg(feature = "parquet")]
-fn digest_of_sections<'a>(tables: &[u8], sections: impl IntoIterator<Item = &'a Vec<u8>>) -> Digest {
-    let mut digester = Digester::default();
-    digester.add_whole(tables);
-    sections.into_iter().for_each(|bytes| digester.add_whole(bytes));
-    digester.finish()
-}
-
-impl PackedPart {
-    /// Of a model whose tables are canonical and its own.
-    fn new(model: &Model, task: &str) -> PackedPart {
-        let mut content = Digester::default();
-        content.add_whole(task.as_bytes());
-        let mut packed = |pack: &dyn Fn(&Model, &mut Pack)| {
-            let mut bytes = Pack::default();
-            pack(model, &mut bytes);
-            content.add_whole(&bytes.0);
-            bytes.0
-        };
-        let tables = packed(&tables::pack);
-        let sections = [
-            packed(&tables::pack_part),
-            packed(&|model, pack| rows::pack_executions(&model.executions, pack)),
-            packed(&|model, pack| rows::pack_own(&model.executions, pack)),
-            packed(&columns::write),
-        ];
-        let mut used = Pack::default();
-        UsedEntries::all(model.names.len(), model.who.len(), model.contexts.len()).pack(&mut used);
-        PackedPart { tables, used: used.0, sections, content: content.finish() }
     }
 }
 
@@ -158,22 +112,13 @@ impl Writer {
         self
     }
 
-    /// Add the model of a task that is not there yet.
+    /// Add the model of a task that is not there yet; of one that was weighed, the executions that are kept.
     pub fn add(&mut self, model: Model, ctx: &Ctx) -> Result<(), Cancelled> {
         let task = model.tasks.get(model.task).cloned().unwrap_or_default();
         if self.recording.parts.iter().any(|part| part.task == task) {
             return Ok(());
         }
-        let model = join::canonical(model, LabelNames::LeftOut, ctx)?;
-        let packed = PackedPart::new(&model, &task);
-        let part = StoredPart {
-            task,
-            content: packed.content,
-            executions: digest_of_executions(&model),
-            count: model.executions.len() as u64,
-            labels: model.traces.into_iter().map(|trace| trace.label).collect(),
-            notices: model.notices,
-        };
+        let (part, packed) = PackedPart::of_kept(model, task, None, ctx)?;
         self.packed(part, packed);
         Ok(())
     }
@@ -191,7 +136,6 @@ impl Writer {
     }
 
     /// A database of a recording that was in another one, with its parts.
-    #[cfg(feature = "parquet")]
     fn restored(mut recording: StoredRecording, packed: Vec<PackedPart>) -> Writer {
         let parts = std::mem::take(&mut recording.parts);
         let digest = Some(recording.digest);
@@ -222,19 +166,6 @@ impl Writer {
     pub fn save(self, output: Output) -> Result<u64, SavedFileError> {
         self.whole().save(output)
     }
-}
-
-/// The digest of who ran each execution, from when to when.
-fn digest_of_executions(model: &Model) -> Digest {
-    let executions = &model.executions;
-    let mut digester = Digester::default();
-    for (who, span) in executions.who.iter().zip(executions.spans()) {
-        let Some(thread) = model.who.get(who.index()) else { continue };
-        digester.add_whole(model.names.get(thread.host).as_bytes());
-        digester.add(&[thread.pid.to_le_bytes(), thread.tid.to_le_bytes()].concat());
-        digester.add(&[span.start, span.end].map(|at| at.ns().to_le_bytes()).concat());
-    }
-    digester.finish()
 }
 
 /// An opened database.
@@ -268,12 +199,24 @@ impl Database {
         })
     }
 
-    /// How long each execution of a task took, in no order; only in the recordings at these positions.
-    pub fn durations(&self, task: &str, is_chosen: impl Fn(usize) -> bool) -> Result<Vec<Ns>, SavedFileError> {
+    /// How long each execution of a task took, and how many it represents, in no order; only in the recordings at these
+    /// positions.
+    pub fn durations(
+        &self,
+        task: &str,
+        is_chosen: impl Fn(usize) -> bool,
+        ctx: &Ctx,
+    ) -> Result<Vec<(Ns, u64)>, SavedFileError> {
         let mut all = Vec::new();
-        for (_, number, _) in self.parts(task).filter(|(at, ..)| is_chosen(*at)) {
-            let executions = self.file.read(EXECUTIONS.of(number), rows::unpack_executions)?;
-            all.extend(executions.duration.iter());
+        for (_, number, part) in self.parts(task).filter(|(at, ..)| is_chosen(*at)) {
+            let executions = if part.whole == part.count {
+                self.file.read(EXECUTIONS.of(number), rows::unpack_executions)?
+            } else {
+                // The weights are among the metrics, which need all else.
+                self.part(self.used_of(&self.tables_of(task)?, number)?, number, part, ctx)?.executions
+            };
+            let weights = executions.weights();
+            all.extend(executions.duration.iter().enumerate().map(|(i, duration)| (duration, weights.of(i))));
         }
         Ok(all)
     }
@@ -346,17 +289,44 @@ impl Database {
         mut put: impl FnMut(usize, &StoredPart, Result<Model, SavedFileError>) -> Result<(), E>,
     ) -> Result<(), E> {
         let Some(position) = self.contents.tasks().iter().position(|known| known == task) else { return Ok(()) };
-        let mut parts = self.parts(task).filter(|(at, ..)| is_chosen(*at));
-        let tables = match self.tables(position) {
-            Ok(tables) => tables,
-            // No part can be read without them.
-            Err(why) => return parts.next().map_or(Ok(()), |(at, _, part)| put(at, part, Err(why))),
-        };
-        for (at, number, part) in parts {
-            let model = self.used_of(&tables, number).and_then(|own| self.part(own, number, part, ctx));
+        let tables = self.tables(position).ok();
+        for (at, number, part) in self.parts(task).filter(|(at, ..)| is_chosen(*at)) {
+            let own = match &tables {
+                Some(tables) => self.used_of(tables, number),
+                // No part can be read without them.
+                None => self.tables(position),
+            };
+            let model = own.and_then(|own| self.part(own, number, part, ctx));
             put(at, part, model.map(join::named_labels))?;
         }
         Ok(())
+    }
+
+    /// A part by itself, by the positions of its recording and of it there.
+    pub fn part_at(&self, recording: usize, at: usize, ctx: &Ctx) -> Result<Model, SavedFileError> {
+        let (part, number) = self.numbered_part(recording, at)?;
+        let own = self.used_of(&self.tables_of(&part.task)?, number)?;
+        let mut model = join::named_labels(self.part(own, number, part, ctx)?);
+        model.tasks = Arc::new(vec![part.task.clone()]);
+        Ok(model)
+    }
+
+    /// A part as it is, by the positions of its recording and of it there.
+    fn stored_part(&self, (recording, at): (usize, usize)) -> Result<(StoredPart, PackedPart), SavedFileError> {
+        let (part, number) = self.numbered_part(recording, at)?;
+        let own = self.used_of(&self.tables_of(&part.task)?, number)?;
+        let mut used = Pack::default();
+        UsedEntries::all(own.names.len(), own.who.len(), own.contexts.len()).pack(&mut used);
+        let [a, b, c, d] = OF_PART.map(|section| self.file.section(section.of(number)));
+        let sections = [a?, b?, c?, d?];
+        Ok((part.clone(), PackedPart { tables: bytes_of(&own), used: used.0, sections, content: part.content }))
+    }
+
+    /// A part, by the positions of its recording and of it there, and the number of its sections.
+    fn numbered_part(&self, recording: usize, at: usize) -> Result<(&StoredPart, u32), SavedFileError> {
+        let known = self.contents.numbered().nth(recording);
+        let found = known.and_then(|(known, first)| Some((known.parts.get(at)?, (first + at) as u32)));
+        found.ok_or_else(|| self.file.contradiction(CONTENTS.of(0)))
     }
 
     /// The model of a task, by its position among the tasks.
@@ -406,9 +376,4 @@ impl Database {
         model.executions.columns = columns;
         Ok(model)
     }
-}
-
-/// The most numbers that this many bytes may unpack to.
-fn most_numbers(bytes: usize) -> u64 {
-    PER_BYTE.saturating_mul(bytes as u64).saturating_add(FREE)
 }

@@ -17,10 +17,12 @@ pub struct StoredPart {
     pub task: String,
     /// Of its tables and executions.
     pub content: Digest,
-    /// Of the threads, begins and ends of its executions.
+    /// Of the threads, begins and ends of its executions, of a sample of those that it was taken of.
     pub executions: Digest,
     /// How many.
     pub count: u64,
+    /// How many they represent: more where they are a sample.
+    pub whole: u64,
     /// Of its traces, in their order.
     pub labels: Vec<String>,
     /// Of its analysis.
@@ -50,7 +52,7 @@ pub struct Contents {
 }
 
 packed! {
-    StoredPart { task, content, executions, count, labels, notices }
+    StoredPart { task, content, executions, count, whole, labels, notices }
     StoredRecording { digest, labelled, facts, notices, parts }
     Contents { recordings }
 }

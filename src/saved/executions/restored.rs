@@ -1,12 +1,18 @@
-//! Databases from parts that were elsewhere: the same bytes as those of the databases that they are from.
+//! Databases from parts that were elsewhere: the same bytes as those of the databases that they are from; or from
+//! samples of their parts.
 //!
-//! In: recordings with their parts, each as a model whose ids are canonical. Out: a file, as `build` writes it of one
-//! recording, as `merge` writes it of several. A part must be what its digest says. In memory are the packed parts.
-//! ALGORITHMS.md section 6.4.
+//! In: recordings with their parts, each as a model. Out: a file, as `build` writes it of one recording, as `merge`
+//! writes it of several. A part that was exported must be what its digest says. In memory are the packed parts.
+//! ALGORITHMS.md sections 6.4 and 6.6.
 
+use super::packed_part::PackedPart;
+#[cfg(feature = "parquet")]
+use super::packed_part::digest_of_sections;
 use super::recordings::{Contents, StoredPart, StoredRecording};
 use super::tables::{self, UsedEntries};
-use super::{CONTENTS, OF_PART, PackedPart, TABLES, USED, Writer, digest_of_sections};
+use super::{CONTENTS, Database, OF_PART, TABLES, USED, Writer};
+use crate::base::ctx::{Cancelled, Ctx};
+#[cfg(feature = "parquet")]
 use crate::base::digest::Digest;
 use crate::base::file::Output;
 use crate::base::pack::{Pack, Unpack};
@@ -25,11 +31,39 @@ pub struct RestoredDatabase {
 
 impl RestoredDatabase {
     /// Add a recording that has no parts yet.
+    #[cfg(feature = "parquet")]
     pub fn recording(&mut self, recording: StoredRecording) {
         self.recordings.push((recording, Vec::new()));
     }
 
+    /// Add a recording of whose parts samples will come: its digest will be that of these.
+    pub fn sampled(&mut self, recording: StoredRecording) {
+        self.recordings.push((StoredRecording { parts: Vec::new(), ..recording }, Vec::new()));
+    }
+
+    /// Add the executions of the next part of the last recording that are kept.
+    pub fn add_sample(&mut self, part: &StoredPart, model: Model, ctx: &Ctx) -> Result<(), Cancelled> {
+        let added = PackedPart::of_kept(model, part.task.clone(), Some(part.executions), ctx)?;
+        self.add(added);
+        Ok(())
+    }
+
+    /// Add the next part of the last recording as a database has it, by the positions of its recording and of it there.
+    pub fn add_stored(&mut self, database: &Database, place: (usize, usize)) -> Result<(), SavedFileError> {
+        self.add(database.stored_part(place)?);
+        Ok(())
+    }
+
+    fn add(&mut self, (part, packed): (StoredPart, PackedPart)) {
+        if let Some((recording, parts)) = self.recordings.last_mut() {
+            recording.parts.push(part);
+            parts.push(packed);
+            recording.digest = StoredRecording::digest(&recording.facts, &recording.parts);
+        }
+    }
+
     /// Add the next part of the last recording. Returns false where the model is not what the digest says.
+    #[cfg(feature = "parquet")]
     pub fn part(&mut self, part: StoredPart, digest: Digest, model: &Model) -> bool {
         let packed = PackedPart::new(model, &part.task);
         let is_same = digest_of_sections(&packed.tables, &packed.sections) == digest;

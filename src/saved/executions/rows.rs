@@ -4,12 +4,21 @@
 //! deflates them well: the contexts of most executions are those of an earlier one, and so are times where executions
 //! share a part of their paths, as the iterations of ranks do that wait for each other.
 
-use super::most_numbers;
 use crate::base::pack::{Pack, Unpack};
 use crate::base::time::Timestamp;
 use crate::model::context::ContextId;
 use crate::model::execution::{ContextTime, Executions, Sparse};
 use crate::model::{Model, ThreadInfoId, TraceId};
+
+/// The most numbers that a section may unpack to, per byte of it and in addition: 200,000 executions of three contexts
+/// each have about two per byte.
+const PER_BYTE: u64 = 128;
+const FREE: u64 = 1 << 20;
+
+/// The most numbers that this many bytes may unpack to.
+pub(super) fn most_numbers(bytes: usize) -> u64 {
+    PER_BYTE.saturating_mul(bytes as u64).saturating_add(FREE)
+}
 
 /// The number of executions; then of all of them the starts, each as the distance from the one before, the durations,
 /// the threads, the traces with the bit that says whether the path is unsure, and the CPUs.

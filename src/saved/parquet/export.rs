@@ -179,6 +179,7 @@ impl<'a> PartTables<'a> {
         let who = |i: usize| e.who.get(i).and_then(|who| model.who.get(who.index()));
         let id = |i: usize| Some(i64::try_from(i).unwrap_or(i64::MAX));
         let (many, few) = (ColumnKind::Numbers, ColumnKind::Ids);
+        let weights = e.weights();
         let cpu = |i: usize| e.cpu.get(i).filter(|cpu| *cpu != u16::MAX).map(i64::from);
         let unsure = |group| {
             let rows = &numbers[rows(group, numbers.len())];
@@ -191,6 +192,7 @@ impl<'a> PartTables<'a> {
             Self::texts_of("label", numbers, move |i| labels.get(e.trace.get(i)?.index()).cloned()),
             Self::numbers_of("start_ns", many, numbers, |i| e.start.get(i).map(|start| start.ns())),
             Self::numbers_of("duration_ns", many, numbers, |i| e.duration.get(i)),
+            Self::numbers_of("weight", few, numbers, move |i| i64::try_from(weights.of(i)).ok()),
             Self::texts_of("process", numbers, move |i| self.text(who(i)?.process)),
             Self::texts_of("thread", numbers, move |i| self.text(who(i)?.thread)),
             Self::numbers_of("pid", few, numbers, move |i| Some(who(i)?.pid.into())),

@@ -18,7 +18,7 @@ pub use import::import;
 pub use totals::export_partials;
 
 /// The version of the tables: a change of a column, or of its meaning, changes it.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// Why tables cannot be written.
 #[derive(Debug, thiserror::Error)]

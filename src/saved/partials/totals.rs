@@ -7,6 +7,7 @@ use crate::base::statistics::Sums;
 use crate::base::time::Ns;
 use crate::model::context::ContextId;
 use crate::model::partials::{ContextTotals, DurationHistogram, GroupTotals, HostTotals};
+use crate::model::weights::KeptNumbers;
 
 /// The low half, then the high one, which nearly always is zero.
 fn pack_wide(value: u128, pack: &mut Pack) {
@@ -44,13 +45,15 @@ fn unpack_lengths(unpack: &mut Unpack<'_>) -> Option<DurationHistogram> {
 
 /// All but the sources, which the file's contents have.
 pub(super) fn pack(totals: &HostTotals, pack: &mut Pack) {
-    let HostTotals { sources: _, by_length, unsure, groups } = totals;
+    let HostTotals { sources: _, by_length, kept, unsure, groups } = totals;
     pack_lengths(by_length, pack);
-    pack.number(*unsure);
-    for GroupTotals { durations, by_length, contexts } in groups {
+    let KeptNumbers { of, kept, in_full, one_in } = *kept;
+    [of, kept, in_full, one_in, *unsure].into_iter().for_each(|number| pack.number(number));
+    for GroupTotals { durations, squared_weights, by_length, contexts } in groups {
         pack.number(durations.n);
         pack_wide(durations.s1, pack);
         pack_wide(durations.s2, pack);
+        pack_wide(*squared_weights, pack);
         pack_lengths(by_length, pack);
         pack.number(contexts.len() as u64);
         let mut next = 0;
@@ -67,9 +70,12 @@ pub(super) fn pack(totals: &HostTotals, pack: &mut Pack) {
 /// Totals in so many contexts.
 pub(super) fn unpack(unpack: &mut Unpack<'_>, end: usize) -> Option<HostTotals> {
     let mut totals = HostTotals { by_length: unpack_lengths(unpack)?, ..HostTotals::default() };
+    let (of, kept, in_full) = (unpack.number()?, unpack.number()?, unpack.number()?);
+    totals.kept = KeptNumbers { of, kept, in_full, one_in: unpack.number()? };
     totals.unsure = unpack.number()?;
     for group in &mut totals.groups {
         group.durations = Sums { n: unpack.number()?, s1: unpack_wide(unpack)?, s2: unpack_wide(unpack)? };
+        group.squared_weights = unpack_wide(unpack)?;
         group.by_length = unpack_lengths(unpack)?;
         let mut next = 0_usize;
         for _ in 0..unpack.index(end.checked_add(1)?)? {

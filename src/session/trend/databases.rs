@@ -15,6 +15,7 @@ use crate::compare::select_error::SelectError;
 use crate::compare::trend::Trend;
 use crate::compare::trend::series::{PointKey, PointUnit, TrendSeries};
 use crate::compare::trend::sides::SidesSums;
+use crate::model::weights::KeptNumbers;
 use crate::model::{Model, ThreadInfo};
 use crate::saved::executions::recordings::{RecordingPlace, StoredRecording};
 use std::collections::BTreeSet;
@@ -79,15 +80,18 @@ fn passing(model: &Model, filters: &[Filter]) -> anyhow::Result<Option<Vec<usize
 }
 
 pub(super) fn of_databases(databases: &Databases, request: &TrendRequest<'_>, ctx: &Ctx) -> anyhow::Result<TrendDraft> {
-    let chosen = ChosenRecordings::new(databases, request.task)?;
+    let chosen = ChosenRecordings::new(databases, request.task, request.figure)?;
     let count = |(_, recording): (RecordingPlace, &StoredRecording)| {
-        recording.parts.iter().filter(|part| part.task == chosen.task).map(|part| part.count).sum::<u64>()
+        let of_task = recording.parts.iter().filter(|part| part.task == chosen.task);
+        of_task.fold((0, false), |(count, is_sample), part| (count + part.count, is_sample || part.whole != part.count))
     };
-    let executions: u64 = databases.recordings().map(count).sum();
-    let mut series = TrendSeries::new(request.unit, executions <= MOST_EXACT);
+    let counts = databases.recordings().map(count);
+    let (executions, is_sample) = counts.fold((0_u64, false), |all, one| (all.0.saturating_add(one.0), all.1 || one.1));
+    let mut series = TrendSeries::new(request.unit, executions <= MOST_EXACT && !is_sample);
+    let mut kept = KeptNumbers::default();
     let mut notices = databases.notices();
     let (mut undated, mut without_metric, mut none) = (0_u64, 0_u64, 0_u64);
-    let unread = chosen.each_part(databases, ctx, |(number, recording), part, model| {
+    let unread = chosen.each_part(databases, ctx, |(number, recording, path), part, model| {
         notices.merge(&part.notices);
         let Some(members) = passing(&model, request.filters)? else {
             without_metric += 1;
@@ -97,21 +101,26 @@ pub(super) fn of_databases(databases: &Databases, request: &TrendRequest<'_>, ct
         if members.is_empty() {
             return Ok(());
         }
+        if !recording.labelled {
+            series.file(number, path.display().to_string());
+        }
         let labels: BTreeSet<String> = recording.labels().into_iter().map(str::to_owned).collect();
         let places = PartPlaces::new(&mut series, number, &model);
-        let executions = &model.executions;
+        let (executions, weights) = (&model.executions, model.executions.weights());
         for (checked, at) in members.into_iter().enumerate() {
             if checked.is_multiple_of(4096) {
                 ctx.cancel.check()?;
             }
             let Some((point, host)) = places.of(&mut series, at) else {
-                undated += 1;
+                undated += weights.of(at);
                 continue;
             };
             series.note(point, number, &labels);
             let Some(start) = executions.start.get(at) else { continue };
             let kinds = executions.own.row(at).map(|time| (model.contexts.spent(time.context), time.ns));
-            series.put((point, host), start, executions.duration(at), kinds);
+            let weight = weights.of(at);
+            kept.put(weight);
+            series.put((point, host), start, (executions.duration(at), weight), kinds);
         }
         check_number(&series)
     })?;
@@ -119,6 +128,9 @@ pub(super) fn of_databases(databases: &Databases, request: &TrendRequest<'_>, ct
     let mut lines = chosen.lines.clone();
     let recordings = |n: u64| figure::plural(n, "recording");
     let unit = request.unit.name();
+    if !kept.are_all() {
+        lines.push(kept.words());
+    }
     if undated > 0 {
         let executions = figure::counted(undated, "execution");
         lines.push(format!("{executions} without a date have no {unit}: left out; --by recording has them"));
@@ -151,7 +163,7 @@ fn add_comparisons(
     let sides = trend.side_by_point();
     let mut sums = SidesSums::new(trend.changes.len() + 1);
     // Parts that cannot be read are known from the first pass.
-    let _ = chosen.each_part(databases, ctx, |(number, _), _, model| {
+    let _ = chosen.each_part(databases, ctx, |(number, ..), _, model| {
         let Some(members) = passing(&model, request.filters)? else { return Ok(()) };
         if members.is_empty() {
             return Ok(());

@@ -72,7 +72,7 @@ fn by_host(file: &PartialsFile, task: &str, ctx: &Ctx) -> Result<Vec<(String, Le
     let position = sums.tasks().position(|own| own == task).unwrap_or(usize::MAX);
     let mut hosts = Vec::new();
     sums.each_host(position, ctx, |host, totals| {
-        hosts.push((host.to_owned(), Lengths::of_histogram(&totals.by_length)));
+        hosts.push((host.to_owned(), Lengths::of_histogram(&totals.by_length, totals.kept.kept)));
         Ok::<(), SumsError>(())
     })?;
     Ok(hosts)

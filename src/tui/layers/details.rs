@@ -70,7 +70,7 @@ pub fn about(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
                 let comparison = app.comparison.as_ref();
                 let share = comparison.map_or_else(String::new, |c| c.share(cause.share));
                 let share = if share.is_empty() { share } else { format!(", {share} of the difference") };
-                let members = |group: fn(&Comparison) -> &Group| comparison.map_or(0, |c| group(c).members.len());
+                let members = |group: fn(&Comparison) -> &Group| comparison.map_or(0, |c| group(c).count);
                 let text = format!(
                     "{kind}: {} per execution{share}; affects {} of the slow and {} of the fast executions",
                     figure::extra(cause.extra_ns as f64),
@@ -124,7 +124,7 @@ fn places(app: &App, cause: &Cause, columns: usize) -> Vec<StyledLine> {
 }
 
 fn stack(app: &App, path: &[StackRow], direction: TreeDirection, columns: usize, lines: &mut Vec<StyledLine>) {
-    let members = |group: fn(&Comparison) -> &Group| app.comparison.as_ref().map_or(0, |c| group(c).members.len());
+    let members = |group: fn(&Comparison) -> &Group| app.comparison.as_ref().map_or(0, |c| group(c).count);
     let (slow, fast) = (members(|c| &c.slow), members(|c| &c.fast));
     let title = match direction {
         TreeDirection::CallersFirst => "Full stack",

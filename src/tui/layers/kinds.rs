@@ -42,15 +42,15 @@ pub fn open(app: &mut App) {
 }
 
 fn kind((at, kind): (usize, &SlowKind)) -> MenuItem<KindOrMetric> {
-    let name = format!("kind {}: {} × {}", at + 1, kind.members.len(), figure::time(kind.mean_ns as f64));
+    let name = format!("kind {}: {} × {}", at + 1, kind.count, figure::time(kind.mean_ns as f64));
     // Number and mean, with which the sentence begins, are in the name.
     let cause = kind.sentence.split_once(": ").map_or(kind.sentence.as_str(), |(_, cause)| cause);
     MenuItem { name, help: cause.to_owned(), choice: KindOrMetric::Kind(at) }
 }
 
 fn property(comparison: &Comparison, dimension: &Dimension) -> MenuItem<KindOrMetric> {
-    let slow = share_of_group(dimension.slow_share, comparison.slow.members.len());
-    let fast = share_of_group(dimension.fast_share, comparison.fast.members.len());
+    let slow = share_of_group(dimension.slow_share, comparison.slow.count);
+    let fast = share_of_group(dimension.fast_share, comparison.fast.count);
     MenuItem {
         name: dimension.name.clone(),
         help: format!("{}: {slow} of the slow, {fast} of the fast executions", dimension.value),

@@ -125,7 +125,7 @@ struct RecordingJson {
     /// In UTC; null for clocks that count from the start of a machine.
     time_of_day: Option<String>,
     hosts: Vec<String>,
-    executions: usize,
+    executions: u64,
 }
 
 fn recording(model: &Model) -> RecordingJson {
@@ -135,7 +135,7 @@ fn recording(model: &Model) -> RecordingJson {
         end_ns: span.end,
         time_of_day: figure::time_of_day(span.start.since(Timestamp::ZERO)),
         hosts: model.hosts().into_iter().map(clean::owned).collect(),
-        executions: model.executions.len(),
+        executions: model.executions.count(),
     }
 }
 
@@ -161,9 +161,9 @@ impl Tail {
 
 #[derive(Serialize)]
 struct GroupJson {
-    count: usize,
+    count: u64,
     /// Of how many executions they are.
-    of: usize,
+    of: u64,
     /// Absent where it is empty.
     mean_ns: Option<i64>,
     #[serde(flatten)]
@@ -183,8 +183,8 @@ fn group(model: &Model, g: &Group) -> GroupJson {
     let filters = g.filters.iter().map(|f| clean::owned(&f.to_string())).collect();
     let mean_ns = (!g.members.is_empty()).then_some(g.mean_ns);
     let spread = |Spread { p50_ns, p95_ns, p99_ns, max_ns }| SpreadJson { p50_ns, p95_ns, p99_ns, max_ns };
-    let of = model.executions.len();
-    GroupJson { count: g.members.len(), of, mean_ns, spread: g.spread.map(spread), filters }
+    let of = model.executions.count();
+    GroupJson { count: g.count, of, mean_ns, spread: g.spread.map(spread), filters }
 }
 
 #[derive(Serialize)]
@@ -313,7 +313,7 @@ fn dimension(d: &Dimension) -> DimensionJson {
 
 #[derive(Serialize)]
 struct KindJson {
-    count: usize,
+    count: u64,
     mean_ns: i64,
     /// Rank of the cause that most of their extra time has.
     cause: Option<u32>,
@@ -321,5 +321,5 @@ struct KindJson {
 }
 
 fn kind(k: &SlowKind) -> KindJson {
-    KindJson { count: k.members.len(), mean_ns: k.mean_ns, cause: k.cause, sentence: clean::owned(&k.sentence) }
+    KindJson { count: k.count, mean_ns: k.mean_ns, cause: k.cause, sentence: clean::owned(&k.sentence) }
 }

@@ -3,7 +3,7 @@
 use crate::base::clean;
 use crate::compare::arranged::ArrangedTree;
 use crate::compare::functions::{FunctionDiff, by_function};
-use crate::compare::members::sorted_present;
+use crate::compare::members::{binned, sorted_present};
 use crate::compare::separation::separation;
 use crate::compare::{Comparison, DiffTree, frame_text};
 use crate::model::Model;
@@ -33,13 +33,7 @@ pub(super) struct MetricJson {
 pub(super) fn metric(model: &Model, column: &Column, c: &Comparison) -> MetricJson {
     let unit = column.metric.unit();
     let bins = Bins::new(&sorted_present(column.values.iter()), unit);
-    let counts = |members: &[ExecutionId]| {
-        let mut counts = vec![0; bins.len()];
-        for bin in members.iter().filter_map(|e| bins.of(column.values.get(e.index())?)) {
-            counts[bin] += 1;
-        }
-        counts
-    };
+    let counts = |members: &[ExecutionId]| binned(model, column, &bins, members);
     let name = |value: &i64| clean::owned(model.name_of(*value));
     let (slow, fast) = (counts(&c.slow.members), counts(&c.fast.members));
     MetricJson {

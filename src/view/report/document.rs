@@ -46,8 +46,8 @@ impl Report<'_> {
     pub(super) fn differences(&self) -> Vec<String> {
         let c = self.comparison;
         let dimension = |d: &Dimension| {
-            let slow = share_of_group(d.slow_share, c.slow.members.len());
-            let fast = share_of_group(d.fast_share, c.fast.members.len());
+            let slow = share_of_group(d.slow_share, c.slow.count);
+            let fast = share_of_group(d.fast_share, c.fast.count);
             format!("{} {}: {slow} of the slow, {fast} of the fast executions", d.name, d.value)
         };
         c.kinds.iter().map(|kind| kind.sentence.clone()).chain(c.dimensions.iter().map(dimension)).collect()

@@ -100,7 +100,7 @@ fn title(comparison: &Comparison, widths: Widths) -> String {
     format!(
         "{}, {}, {} on average: width is their time, red is more and blue is less in slow executions",
         widths.name(),
-        figure::plural(group.members.len() as u64, "execution"),
+        figure::plural(group.count, "execution"),
         figure::time(group.mean_ns as f64)
     )
 }
@@ -146,7 +146,7 @@ fn write(report: &Report<'_>, widths: Widths, alone: bool, out: &mut String) -> 
 fn write_frame(report: &Report<'_>, frame: &Frame<'_>, (head, largest): (u32, f64), out: &mut String) -> fmt::Result {
     let (node, c) = (frame.node, report.comparison);
     let name = words::frame(report.model, node.context);
-    let (slow, fast) = (c.slow.members.len(), c.fast.members.len());
+    let (slow, fast) = (c.slow.count, c.fast.count);
     let figures = format!(
         "{} ({} in slow, {} in fast executions; in {} of the slow and {} of the fast ones)",
         figure::extra(node.delta_ns),

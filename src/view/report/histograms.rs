@@ -2,11 +2,10 @@
 //! same bins. Each group's bars are scaled to its own largest bin, because groups differ in size.
 
 use super::document::Report;
-use crate::compare::members::sorted_present;
+use crate::compare::members::{binned, sorted_present};
 use crate::model::Model;
-use crate::model::execution::ExecutionId;
 use crate::model::histogram::{Bins, ValueRange};
-use crate::model::metric::{Column, Unit};
+use crate::model::metric::{Column, Metric, Unit};
 use crate::view::markup::{Escaped, shortened};
 use crate::view::words;
 use std::fmt::{self, Write};
@@ -20,7 +19,7 @@ const BARS: f64 = 40.0;
 /// One chart per metric that some execution has and that is not the same for all.
 pub(super) fn elements(report: &Report<'_>) -> String {
     let mut out = String::new();
-    for column in &report.model.executions.columns {
+    for column in report.model.executions.columns.iter().filter(|column| column.metric != Metric::Weight) {
         // Writing to a string does not fail.
         let _ = write(report, column, &mut out);
     }
@@ -47,7 +46,7 @@ fn write(report: &Report<'_>, column: &Column, out: &mut String) -> fmt::Result 
         2.0 * BARS + 16.0
     )?;
     for (class, members, is_above) in [("slow", &c.slow.members, true), ("fast", &c.fast.members, false)] {
-        let counts = counted(&bins, column, members);
+        let counts = binned(model, column, &bins, members);
         let largest = f64::from(counts.iter().copied().max().unwrap_or(0).max(1));
         for (bin, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             let height = BARS * f64::from(*count) / largest;
@@ -69,15 +68,6 @@ fn write(report: &Report<'_>, column: &Column, out: &mut String) -> fmt::Result 
     writeln!(out, "<text x=\"0\" y=\"{y}\">{}</text>", Escaped(&label(least)))?;
     writeln!(out, "<text x=\"{WIDTH}\" y=\"{y}\" text-anchor=\"end\">{}</text>", Escaped(&label(most)))?;
     writeln!(out, "</svg></figure>")
-}
-
-/// Executions of a group by bin.
-fn counted(bins: &Bins, column: &Column, members: &[ExecutionId]) -> Vec<u32> {
-    let mut counts = vec![0_u32; bins.len()];
-    for bin in members.iter().filter_map(|id| bins.of(column.values.get(id.index())?)) {
-        counts[bin] += 1;
-    }
-    counts
 }
 
 fn range_text(model: &Model, unit: Unit, ValueRange { from, to }: ValueRange) -> String {

@@ -49,7 +49,7 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     if let Some(delays) = &c.verdict.delays {
         writeln!(out, "<p>{}</p>", Escaped(delays))?;
     }
-    let executions = figure::plural(model.executions.len() as u64, "execution");
+    let executions = figure::plural(model.executions.count(), "execution");
     writeln!(out, "<p>Task <code>{}</code>, {executions}.{}</p>", Escaped(report.task()), Escaped(&recorded(model)))?;
     writeln!(out, "<pre>{}</pre>", Escaped(report.command))?;
     groups(report, out)?;
@@ -103,8 +103,8 @@ fn groups(report: &Report<'_>, out: &mut String) -> fmt::Result {
         writeln!(
             out,
             "<tr><td class=\"{name}\">{name}<td class=\"n\">{} of {}{}<td><code>{}</code></tr>",
-            group.members.len(),
-            report.model.executions.len(),
+            group.count,
+            report.model.executions.count(),
             times.concat(),
             Escaped(&filters.join(", "))
         )?;
@@ -132,7 +132,7 @@ fn causes(report: &Report<'_>, out: &mut String) -> fmt::Result {
             figure::extra(cause.extra_ns as f64),
             c.share(cause.share),
             if cause.extra_ns >= 0 { "slow" } else { "fast" },
-            affected(cause, c.slow.members.len()),
+            affected(cause, c.slow.count),
             Escaped(&cause.sentence),
             Escaped(&path_of(cause))
         )?;

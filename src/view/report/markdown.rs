@@ -34,19 +34,19 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     if let Some(delays) = &c.verdict.delays {
         writeln!(out, "{}\n", Plain(delays))?;
     }
-    let executions = figure::plural(model.executions.len() as u64, "execution");
+    let executions = figure::plural(model.executions.count(), "execution");
     writeln!(out, "Task {}, {executions}.\n", code(report.task()))?;
     writeln!(out, "| group | executions | mean | p50 | p95 | p99 | max | filters |")?;
     writeln!(out, "|---|---:|---:|---:|---:|---:|---:|---|")?;
     for (name, members) in report.groups() {
-        group(out, name, members, model.executions.len())?;
+        group(out, name, members, model.executions.count())?;
     }
     writeln!(out, "\n### {}\n", report.causes_title())?;
     writeln!(out, "| | extra | share | in slow executions | cause |\n|---:|---:|---:|---:|---|")?;
     for cause in c.causes.iter().take(CAUSES) {
         let rank = cause.rank.map_or_else(String::new, |rank| rank.to_string());
         let (extra, share) = (figure::extra(cause.extra_ns as f64), c.share(cause.share));
-        let affected = affected(cause, c.slow.members.len());
+        let affected = affected(cause, c.slow.count);
         writeln!(out, "| {rank} | {extra} | {share} | {affected} | {} |", Plain(&cause.sentence))?;
     }
     if let Some(path) = c.causes.first().map(path_of).filter(|path| !path.is_empty()) {
@@ -85,16 +85,16 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     writeln!(out, "\n### Reproduce\n\n    {}", crate::base::clean::line(report.command))
 }
 
-fn group(out: &mut String, name: &str, group: &Group, of: usize) -> fmt::Result {
+fn group(out: &mut String, name: &str, group: &Group, of: u64) -> fmt::Result {
     let filters: Vec<String> = group.filters.iter().map(words::filter_in_short).collect();
     let filters = if filters.is_empty() { String::new() } else { code(&filters.join(", ")).replace('|', "\\|") };
     let spread = group.spread.map_or_else(Default::default, |spread| words::spread_parts(spread).map(|(_, ns)| ns));
-    let (count, mean) = (group.members.len(), figure::time(group.mean_ns as f64));
+    let (count, mean) = (group.count, figure::time(group.mean_ns as f64));
     writeln!(out, "| {name} | {count} of {of} | {mean} | {} | {filters} |", spread.join(" | "))
 }
 
 /// The part of the slow executions that have a cause; nothing for the sum of the small ones.
-pub(super) fn affected(cause: &Cause, slow: usize) -> String {
+pub(super) fn affected(cause: &Cause, slow: u64) -> String {
     cause.rank.map_or_else(String::new, |_| share_of_group(cause.slow_affected, slow))
 }
 

@@ -39,6 +39,7 @@ use whyslow::parts::model::overview::{OverviewCell, RecordingOverview, RequestRe
 use whyslow::parts::model::settings::Settings;
 use whyslow::parts::model::thread::ThreadIdentity;
 use whyslow::parts::model::thread_lanes::{ThreadsAnswer, ThreadsQuestion};
+use whyslow::parts::model::weights::RankedValues;
 use whyslow::parts::tui::app::App;
 use whyslow::parts::tui::job::{BaselineInput, Busy, Done, Job, JobLane, TaskSummary, WriteOutcome};
 use whyslow::parts::tui::key::KeyPress;
@@ -118,7 +119,9 @@ impl Backend for MadeUp {
         durations.sort_unstable();
         // The third task has no executions.
         let tasks = model.tasks.iter().zip([durations.as_slice(), &durations[..40], &[]]);
-        Ok(tasks.filter_map(|(name, sorted)| TaskSummary::new(name, sorted)).collect())
+        Ok(tasks
+            .filter_map(|(name, sorted)| TaskSummary::new(name, &RankedValues::of_sorted(sorted.to_vec())))
+            .collect())
     }
 
     fn timelines(&mut self, executions: &[ExecutionId], _: &Ctx) -> anyhow::Result<Arc<Model>> {

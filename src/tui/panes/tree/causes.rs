@@ -94,7 +94,7 @@ fn row(canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, shown: &ShownCaus
         (figure::extra(cause.extra_ns as f64), scope),
         (comparison.share(cause.share), StyleScope::Text),
         (figure::deviations(cause.deviations), scope),
-        (share_of_group(cause.slow_affected, comparison.slow.members.len()), StyleScope::Dim),
+        (share_of_group(cause.slow_affected, comparison.slow.count), StyleScope::Dim),
         (label, if here { StyleScope::Strong } else { StyleScope::Text }),
     ];
     table.cells(canvas, y, 0, &cells);

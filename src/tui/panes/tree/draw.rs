@@ -267,7 +267,7 @@ impl TreeRow<'_> {
     /// Draw it; a bar of full length is `widest`.
     fn draw(&self, canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, widest: f64) {
         let node = self.node;
-        let slow = self.app.comparison.as_ref().map_or(0, |comparison| comparison.slow.members.len());
+        let slow = self.app.comparison.as_ref().map_or(0, |comparison| comparison.slow.count);
         let scope = Theme::of_difference(node.deviations, self.share);
         self.name(canvas, table, y);
         let bar = table.column(BAR);

@@ -11,7 +11,7 @@ pub fn part_of(part: f64, whole: f64) -> f64 {
 
 /// The figures of a node in words.
 pub fn figures(app: &App, node: &DiffNode) -> String {
-    let slow = app.comparison.as_ref().map_or(0, |comparison| comparison.slow.members.len());
+    let slow = app.comparison.as_ref().map_or(0, |comparison| comparison.slow.count);
     format!(
         "{} (slow {}, fast {}, {} standard deviations, in {} of the slow executions)",
         figure::extra(node.delta_ns),
