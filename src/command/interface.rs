@@ -329,11 +329,8 @@ impl Backend for Analyst {
             Session::Traces(traces) => {
                 let TraceSurvey { survey, discovered, .. } = traces.survey(Invariants::Assumed, &self.places, ctx)?;
                 let names = traces.found().iter().map(|task| &task.name).chain(&discovered);
-                let summary = |name: &String| {
-                    let durations = survey.tasks.get(name)?.durations.clone();
-                    TaskSummary::new(name, &RankedValues::of_sorted(durations))
-                };
-                Ok(names.filter_map(summary).collect())
+                let durations = |name| Some(RankedValues::of_sorted(survey.tasks.get(name)?.durations.clone()));
+                Ok(names.filter_map(|name| TaskSummary::new(name, &durations(name)?)).collect())
             }
             Session::Databases(databases) => {
                 let (_, tasks) = databases.survey(ctx)?;
