@@ -26,9 +26,7 @@ impl Sums {
 
     /// Replace one of the zeros by `x`.
     pub fn put(&mut self, x: u64) {
-        let x = u128::from(x);
-        self.s1 = self.s1.saturating_add(x);
-        self.s2 = self.s2.saturating_add(x * x);
+        self.put_times(x, 1);
     }
 
     /// Replace so many of the zeros by `x`.
@@ -83,17 +81,8 @@ pub fn welch(a: &Sums, b: &Sums) -> Option<Welch> {
     if a.n < 2 || b.n < 2 {
         return None;
     }
-    let (va, vb) = (a.sample_variance() / a.n as f64, b.sample_variance() / b.n as f64);
-    let difference = b.mean() - a.mean();
-    let error = (va + vb).sqrt();
-    if error == 0.0 {
-        let same = difference == 0.0;
-        let t = if same { 0.0 } else { f64::INFINITY.copysign(difference) };
-        return Some(Welch { t, df: (a.n + b.n - 2) as f64, p: f64::from(u8::from(same)) });
-    }
-    let t = difference / error;
-    let df = (va + vb).powi(2) / (va * va / (a.n - 1) as f64 + vb * vb / (b.n - 1) as f64);
-    Some(Welch { t, df, p: student_two_sided(t, df) })
+    let variances = [a.sample_variance() / a.n as f64, b.sample_variance() / b.n as f64];
+    Some(welch_of_means(b.mean() - a.mean(), variances, [a.n as f64, b.n as f64]))
 }
 
 /// Welch's test of values some of which represent several: the sums are weighted, and `sizes` are the numbers of values
@@ -106,16 +95,21 @@ pub fn welch_of_sample(a: &Sums, b: &Sums, sizes: [f64; 2]) -> Option<Welch> {
     if na < 2.0 || nb < 2.0 {
         return None;
     }
-    let (va, vb) = (a.population_variance() / (na - 1.0), b.population_variance() / (nb - 1.0));
-    let (difference, error) = (b.mean() - a.mean(), (va + vb).sqrt());
+    let variances = [a.population_variance() / (na - 1.0), b.population_variance() / (nb - 1.0)];
+    Some(welch_of_means(b.mean() - a.mean(), variances, sizes))
+}
+
+/// Welch's test of the difference of two means by their variances and the numbers of values, at least two.
+fn welch_of_means(difference: f64, [va, vb]: [f64; 2], [na, nb]: [f64; 2]) -> Welch {
+    let error = (va + vb).sqrt();
     if error == 0.0 {
         let same = difference == 0.0;
         let t = if same { 0.0 } else { f64::INFINITY.copysign(difference) };
-        return Some(Welch { t, df: na + nb - 2.0, p: f64::from(u8::from(same)) });
+        return Welch { t, df: na + nb - 2.0, p: f64::from(u8::from(same)) };
     }
     let t = difference / error;
     let df = (va + vb).powi(2) / (va * va / (na - 1.0) + vb * vb / (nb - 1.0));
-    Some(Welch { t, df, p: student_two_sided(t, df) })
+    Welch { t, df, p: student_two_sided(t, df) }
 }
 
 /// The probability that a value of the second group exceeds one of the first, ties counting half, of values with the

@@ -45,15 +45,15 @@ impl ExplainOptions {
 }
 
 impl ExplainOptions {
-    /// No option names executions, so that an answer about the whole recording is one, too.
+    /// True where no option names executions: then an answer about the whole run answers the question.
     fn asks_about_all(&self) -> bool {
         let GroupOptions { slow, fast, kind, baseline, .. } = &self.groups;
         let names_groups = !slow.is_empty() || !fast.is_empty() || kind.is_some() || baseline.is_some();
         !names_groups && self.groups.asked().is_none() && self.fail_if.is_none()
     }
 
-    /// Nothing in a run repeats, so that it has no iterations to compare: what its ranks waited for, and its path, are
-    /// the answer, as `anomalies` has them.
+    /// Answers for a run in which nothing repeats, so that it has no iterations to compare: by what its ranks waited
+    /// for, and its path, as `anomalies` does.
     fn whole_run(&self, run: &MpiRuns, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let mining = console.with_progress(|ctx| run.mine(ctx))?;
         console.stage("mine");

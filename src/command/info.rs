@@ -58,7 +58,7 @@ impl InfoOptions {
     fn of_traces(&self, mut traces: Traces, console: &mut Console<'_>) -> anyhow::Result<Notices> {
         traces.alone("info")?;
         let places = places(&self.input.traces, &self.symbols);
-        let (survey, discovered, notices) = if self.full {
+        let (mut survey, discovered, notices) = if self.full {
             let invariants = if self.input.check { Invariants::Checked } else { Invariants::Assumed };
             let TraceSurvey { survey, discovered, notices } =
                 console.with_progress(|ctx| traces.survey(invariants, &places, ctx))?;
@@ -72,15 +72,14 @@ impl InfoOptions {
         };
         // Metadata declare hundreds of system calls that never occur: only the analysis knows which ones do.
         let found: Vec<_> = traces.found().iter().filter(|t| self.full || !tasks::is_system_call(t)).collect();
-        let durations = |name: &str| {
-            let survey = survey.as_ref()?;
-            let sorted = survey.tasks.get(name).map_or_else(Vec::new, |t| t.durations.clone());
-            Some(Measured::new(&RankedValues::of_sorted(sorted)))
+        let mut measured = |name: &str| {
+            let of_task = survey.as_mut()?.tasks.get_mut(name).map(|task| std::mem::take(&mut task.durations));
+            Some(Measured::new(&RankedValues::of_sorted(of_task.unwrap_or_default())))
         };
         let names = found.into_iter().map(|t| &t.name).chain(&discovered);
-        let tasks = names.map(|name| (name.as_str(), durations(name)));
+        let tasks: Vec<_> = names.map(|name| (name.as_str(), measured(name))).collect();
         let analysed = survey.as_ref().map(|s| (s, traces.clocks()));
-        let mut facts = info::InfoDocument::new(&traces.facts(), tasks, analysed, &notices);
+        let mut facts = info::InfoDocument::new(&traces.facts(), tasks.into_iter(), analysed, &notices);
         // A recording without executions has no questions to answer.
         if self.full
             && let Ok(model) = traces.model(None, &places, &[], console.ctx)

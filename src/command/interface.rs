@@ -327,10 +327,12 @@ impl Backend for Analyst {
         self.make_room();
         match &mut self.session {
             Session::Traces(traces) => {
-                let TraceSurvey { survey, discovered, .. } = traces.survey(Invariants::Assumed, &self.places, ctx)?;
+                let TraceSurvey { mut survey, discovered, .. } =
+                    traces.survey(Invariants::Assumed, &self.places, ctx)?;
                 let names = traces.found().iter().map(|task| &task.name).chain(&discovered);
-                let durations = |name| Some(RankedValues::of_sorted(survey.tasks.get(name)?.durations.clone()));
-                Ok(names.filter_map(|name| TaskSummary::new(name, &durations(name)?)).collect())
+                let mut durations = |name: &String| Some(std::mem::take(&mut survey.tasks.get_mut(name)?.durations));
+                let summary = |name: &String| TaskSummary::new(name, &RankedValues::of_sorted(durations(name)?));
+                Ok(names.filter_map(summary).collect())
             }
             Session::Databases(databases) => {
                 let (_, tasks) = databases.survey(ctx)?;

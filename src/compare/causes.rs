@@ -99,7 +99,7 @@ pub(super) fn rank(groups: &GroupPair<'_>, built: &mut BuiltTree, whole_ns: i64)
         if at == 0 {
             ranked.place = CausePlace { site: named.site.clone(), reason: reason(&input, part) };
         }
-        let pairs = u128::from(groups.counts[0]) * u128::from(groups.counts[1].max(1));
+        let pairs = groups.pairs();
         ranked.causes.push(Cause {
             rank: Some(at as u32 + 1),
             kind: Some(part.kind),
@@ -135,7 +135,7 @@ pub(super) fn rank(groups: &GroupPair<'_>, built: &mut BuiltTree, whole_ns: i64)
 /// What a part over several kinds has of each; none for a part of one kind.
 fn kinds_of(groups: &GroupPair<'_>, input: &PartitionInput<'_>, part: &DifferencePart) -> Vec<CausePart> {
     let Some(common) = &part.common else { return Vec::new() };
-    let pairs = u128::from(groups.counts[0]) * u128::from(groups.counts[1].max(1));
+    let pairs = groups.pairs();
     let of_kind = |(kind, difference): (WaitKind, i128)| {
         let is_kind = |context: &ContextId| input.model.contexts.spent(*context) == kind;
         let contexts = part.contexts.iter().copied().filter(is_kind).collect();

@@ -120,7 +120,7 @@ impl FailIf {
         }
     }
 
-    /// A sentence if the condition holds for a figure before and behind a change that is known to be significant.
+    /// A sentence if the condition holds for a figure before and after a change that is known to be significant.
     pub fn holds_of_change(&self, before: Ns, after: Ns) -> Option<String> {
         self.exceeds(after as f64, before as f64).then(|| self.sentence(after as f64, before as f64))
     }

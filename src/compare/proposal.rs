@@ -77,7 +77,7 @@ impl Part<'_> {
         self.from(self.from)
     }
 
-    /// How many executions are at a position or behind it.
+    /// How many executions are at a position or after it.
     fn from(&self, at: usize) -> u64 {
         self.ranked.count() - self.ranked.before(at)
     }

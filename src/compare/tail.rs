@@ -216,8 +216,8 @@ mod tests {
             for i in 0..1000_u64 {
                 let cpu = s.around(0.8);
                 // One in eight waits for another request, one in forty for two.
-                let behind = [(40, 2), (8, 1)].iter().find(|(every, _)| i % every == 5).map_or(0, |(_, n)| *n);
-                let disk = 200_000 + behind * busy + (i * 7919) % 9_000;
+                let after = [(40, 2), (8, 1)].iter().find(|(every, _)| i % every == 5).map_or(0, |(_, n)| *n);
+                let disk = 200_000 + after * busy + (i * 7919) % 9_000;
                 s.run("x", "p", "p", 1, &[("p;main;work", cpu), ("p;main;load;[pread64];{disk}", disk)]);
             }
             compare(&s.seal(), &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict

@@ -163,6 +163,12 @@ impl<'a> GroupPair<'a> {
         slow.chain(self.fast.iter().map(|e| (GroupSide::Fast, *e)))
     }
 
+    /// How many pairs of a slow and a fast execution there are; of one group alone as many as it has executions.
+    pub fn pairs(&self) -> u128 {
+        let [slow, fast] = self.counts.map(u128::from);
+        slow * fast.max(1)
+    }
+
     /// How many executions a member represents, by its position in [`members`](Self::members).
     pub fn weight(&self, member: usize) -> u64 {
         let id = self.slow.get(member).or_else(|| self.fast.get(member - self.slow.len()));

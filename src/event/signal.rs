@@ -37,7 +37,7 @@ const NAMES: [&str; 31] = [
     "SIGSYS",
 ];
 
-/// The name of a signal: `SIGUSR1`; of one of real time, or of none, its number.
+/// The name of a signal: `SIGUSR1`; `SIG34` where the number has no name, as those of real time have none.
 pub fn name(number: u8) -> String {
     let known = usize::from(number).checked_sub(1).and_then(|at| NAMES.get(at));
     known.map_or_else(|| format!("SIG{number}"), |name| (*name).to_owned())

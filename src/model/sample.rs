@@ -72,24 +72,18 @@ pub fn is_weighed(model: &Model) -> bool {
 #[must_use]
 pub fn kept(mut model: Model) -> Model {
     let all = std::mem::take(&mut model.executions);
-    let metrics: Vec<Metric> = all.columns.iter().map(|column| column.metric.clone()).collect();
-    let place = metrics.iter().position(|metric| *metric == Metric::Weight);
-    let columns = metrics.into_iter().map(|metric| Column { metric, values: ColumnValues::default() });
-    let mut kept = Executions { columns: columns.collect(), ..Executions::default() };
-    let mut used: BTreeSet<ContextId> = BTreeSet::new();
-    for (row, values) in all.into_rows() {
-        if place.and_then(|place| values.get(place)) == Some(&0) {
-            continue;
-        }
-        used.extend(row.own.iter().map(|time| time.context));
-        kept.push(row);
-        kept.columns.iter_mut().zip(values).for_each(|(column, value)| column.values.push(value));
-    }
+    let weights: Vec<i64> = all.column(&Metric::Weight).map_or_else(Vec::new, |column| column.values.iter().collect());
+    let is_kept = |i: usize| weights.get(i) != Some(&0);
+    let kept = (0..all.len()).filter(|i| is_kept(*i));
+    let used = kept.flat_map(|i| all.own.row(i)).map(|time| time.context).collect();
     let ids = retain(&mut model.contexts, &used);
-    let mut executions = Executions { columns: std::mem::take(&mut kept.columns), ..Executions::default() };
-    for (mut row, _) in kept.into_rows() {
+    let columns =
+        all.columns.iter().map(|column| Column { metric: column.metric.clone(), values: ColumnValues::default() });
+    let mut executions = Executions { columns: columns.collect(), ..Executions::default() };
+    for (_, (mut row, values)) in all.into_rows().enumerate().filter(|(i, _)| is_kept(*i)) {
         row.own.iter_mut().for_each(|time| time.context = ids[time.context.index()].unwrap_or(time.context));
         executions.push(row);
+        executions.columns.iter_mut().zip(values).for_each(|(column, value)| column.values.push(value));
     }
     executions.own.shrink();
     model.executions = executions;

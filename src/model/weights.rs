@@ -180,7 +180,7 @@ impl KeptNumbers {
         self.kept == self.of
     }
 
-    /// `1,210 of 10,000 executions were kept: 500 in full, of the others one in 10, with weights`.
+    /// `a sample: 1210 of 10000 executions, 500 kept in full, the others one in 13 with weights`.
     pub fn words(self) -> String {
         let count = crate::base::figure::count;
         let KeptNumbers { of, kept, in_full, one_in } = self;

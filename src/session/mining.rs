@@ -33,7 +33,6 @@ impl Traces {
         let mut pass = self.pass(tasks, places, ctx)?;
         let is_users = |mark: MarkRow| pass.tasks.get(mark.task as usize).is_some_and(|task| !self.is_kernels(task));
         let named = |mark: MarkRow| pass.name(mark).filter(|_| is_users(mark));
-        // Of several tasks that were named the first is explained, whatever it has.
         let mut operations = operations::of_recording(&pass.timeline, named, ctx)?;
         let mut notices = std::mem::take(&mut pass.notices);
         let stacks = self.stacks(&pass, places, &mut notices, ctx)?;

@@ -85,7 +85,7 @@ impl Vocabulary {
         Completion { from: condition.value_at, candidates, remark: metric.remark() }
     }
 
-    /// Names of metrics that begin with the word, then those that contain it; behind a whole name its operators.
+    /// Names of metrics that begin with the word, then those that contain it; after a whole name its operators.
     fn metric(&self, before: &str, from: usize) -> Completion {
         let word = &before[from..];
         if let Some(metric) = self.metrics.iter().find(|m| m.name == word) {

@@ -15,7 +15,7 @@ pub struct TextInput {
 }
 
 impl TextInput {
-    /// A text to begin with; the cursor behind it.
+    /// A text to begin with; the cursor after it.
     pub fn new(text: impl Into<String>) -> TextInput {
         let text = text.into();
         TextInput { at: text.len(), text }
@@ -35,7 +35,7 @@ impl TextInput {
         self.at = if self.text.is_char_boundary(at) { at } else { self.text.len() };
     }
 
-    /// Replace the text from a byte position to the cursor; the cursor is behind the new text.
+    /// Replace the text from a byte position to the cursor; the cursor is after the new text.
     pub fn replace_before(&mut self, from: usize, text: &str) {
         if from <= self.at && self.text.is_char_boundary(from) {
             self.text.replace_range(from..self.at, text);
@@ -76,7 +76,7 @@ impl TextInput {
         true
     }
 
-    /// Draw it behind a label, with its cursor; its end stays in sight.
+    /// Draw it after a label, with its cursor; its end stays in sight.
     pub fn draw(&self, canvas: &mut Canvas<'_>, y: usize, label: &str) {
         let at = canvas.text(0, y, &format!("{label}> "), StyleScope::Key);
         let (before, after) = self.halves();

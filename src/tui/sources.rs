@@ -139,24 +139,24 @@ impl RootCauseList {
         };
         let mut shown: Vec<u32> = (0..sources.len() as u32).filter(fits).collect();
         // Root causes without a victim come last in every order.
-        let behind =
+        let last =
             |at: &u32| of(at).map(|s| (s.idle, found.anomalies.examined.executions.is_some() && !s.in_executions));
         match self.order {
             // As they come.
             RootCauseOrder::Caused => {}
-            RootCauseOrder::Excess => shown.sort_by_key(|at| (behind(at), Reverse(of(at).map(|s| s.excess_ns)), *at)),
+            RootCauseOrder::Excess => shown.sort_by_key(|at| (last(at), Reverse(of(at).map(|s| s.excess_ns)), *at)),
             RootCauseOrder::Factor => {
                 // An event that usually does not happen exceeds every factor.
                 let factor = |at: &u32| of(at).map_or((0.0, 0.0), |s| (s.times().unwrap_or(f64::INFINITY), s.factor));
                 shown.sort_by(|a, b| {
                     let (x, y) = (factor(a), factor(b));
                     let by_factor = y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1));
-                    behind(a).cmp(&behind(b)).then(by_factor).then(a.cmp(b))
+                    last(a).cmp(&last(b)).then(by_factor).then(a.cmp(b))
                 });
             }
-            RootCauseOrder::Time => shown.sort_by_cached_key(|at| (behind(at), of(at).map(|s| s.span().start), *at)),
+            RootCauseOrder::Time => shown.sort_by_cached_key(|at| (last(at), of(at).map(|s| s.span().start), *at)),
             RootCauseOrder::Place => {
-                shown.sort_by_cached_key(|at| (behind(at), of(at).map(|s| (s.streams.clone(), s.span().start)), *at));
+                shown.sort_by_cached_key(|at| (last(at), of(at).map(|s| (s.streams.clone(), s.span().start)), *at));
             }
         }
         self.visible.clear();

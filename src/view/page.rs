@@ -82,7 +82,7 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
         .collect()
 }
 
-/// The end of a text that fits `columns`, behind a mark: the end of a path says more than its beginning.
+/// The end of a text that fits `columns`, after a mark: the end of a path says more than its beginning.
 pub(super) fn cut_front(text: &str, columns: usize, ascii: bool) -> String {
     if text.width() <= columns {
         return text.to_owned();

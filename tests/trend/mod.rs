@@ -209,7 +209,7 @@ fn trend_says_which_hosts_moved_and_which_differs() {
     assert_eq!(sentence, "No host has points on both sides: other hosts may be the whole change.");
 }
 
-/// The first byte from the end on behind which only a section of the executions is damaged.
+/// A file with a bit changed at two thirds of it, where the sections of its executions are.
 fn damaged_in_its_executions(file: &[u8]) -> Vec<u8> {
     let mut bytes = file.to_vec();
     let at = bytes.len() * 2 / 3;

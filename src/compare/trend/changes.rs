@@ -1,7 +1,7 @@
 //! Change points: where the level of a sequence moves, by ranks, with the chance that a sequence without a change shows
 //! as much.
 //!
-//! In: one value for each point, in order. Out: the positions of the first points behind each change, ascending, each
+//! In: one value for each point, in order. Out: the positions of the first points after each change, ascending, each
 //! with its corrected p-value. The idea: in each of a fixed set of intervals the split is looked for whose sides differ
 //! most by Mann-Whitney's statistic; what the largest of all of them is without any change depends on the number of
 //! points alone, so random orders of as many ranks give the limit. Cost: the intervals have n log n points together,
@@ -31,11 +31,11 @@ const SEED: u64 = 0x7E4D_0001;
 /// A change between a point and the one before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangePoint {
-    /// Position of the first point behind it.
+    /// Position of the first point after it.
     pub at: usize,
     /// The chance that a sequence without a change differs as much anywhere.
     pub p_value: f64,
-    /// The share of pairs of a point before it and one behind it in which the latter is larger; ties count half.
+    /// The share of pairs of a point before it and one after it in which the latter is larger; ties count half.
     pub superiority: f64,
 }
 

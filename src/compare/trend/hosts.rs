@@ -1,6 +1,6 @@
 //! Hosts of a fleet against each other: the one that differs at the same time, and those that moved at a change.
 //!
-//! In: a figure of each host in each stretch of time, or of each host's points before and behind a change. Out: how
+//! In: a figure of each host in each stretch of time, or of each host's points before and after a change. Out: how
 //! often a host had the most or the least of all, with the corrected chance of that; and for each change which hosts
 //! moved, which did not, and which have too few points. Cost: linear in the values, quadratic in the stretches
 //! of a host. ALGORITHMS.md 7.12.
@@ -111,7 +111,7 @@ pub enum HostMove {
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostAtChange {
     pub name: String,
-    /// The median of its points' figures before the change, and behind it; `None` without a point there.
+    /// The median of its points' figures before the change, and after it; `None` without a point there.
     pub levels: [Option<i64>; 2],
     pub moved: HostMove,
     /// Corrected for the number of hosts; `None` where it has too few points.
@@ -119,14 +119,14 @@ pub struct HostAtChange {
 }
 
 impl HostAtChange {
-    /// The level behind by the one before.
+    /// The level after by the one before.
     pub fn ratio(&self) -> Option<f64> {
         let [before, after] = self.levels;
         Some(after? as f64 / before?.max(1) as f64)
     }
 }
 
-/// The hosts at a change, by name: of each the figures of its points before it and behind it. `rises`: the change does.
+/// The hosts at a change, by name: of each the figures of its points before it and after it. `rises`: the change does.
 pub fn hosts_at_change(figures: BTreeMap<String, [Vec<i64>; 2]>, rises: bool) -> Vec<HostAtChange> {
     let level = |side: &Vec<i64>| (!side.is_empty()).then(|| median(side.clone()));
     let raw: Vec<Option<f64>> = figures.values().map(|sides| raw_p_value(sides, figures.len())).collect();

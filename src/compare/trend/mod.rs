@@ -46,7 +46,7 @@ pub struct TrendSide {
 /// A change of the figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrendChange {
-    /// Position of the first point behind it.
+    /// Position of the first point after it.
     pub at: usize,
     pub p_value: f64,
     pub superiority: f64,
@@ -54,18 +54,18 @@ pub struct TrendChange {
     pub after: TrendSide,
     /// Of all hosts where there are several.
     pub hosts: Vec<HostAtChange>,
-    /// What takes longer behind it: the slow group is what is behind, the fast one what is before. `None` where the
+    /// What takes longer after it: the slow group is what is after, the fast one what is before. `None` where the
     /// contexts are not known.
     pub comparison: Option<PartialComparison>,
 }
 
 impl TrendChange {
-    /// True where the figure is larger behind it.
+    /// True where the figure is larger after it.
     pub fn rises(&self) -> bool {
         self.superiority > 0.5
     }
 
-    /// The level behind by the one before.
+    /// The level after by the one before.
     pub fn ratio(&self) -> f64 {
         self.after.level_ns as f64 / self.before.level_ns.max(1) as f64
     }

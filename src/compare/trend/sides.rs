@@ -1,7 +1,7 @@
 //! What the executions on each side of the changes of a trend spent in their calling contexts.
 //!
 //! In: the parts of recordings, one after the other, with the side of each execution. Out: for each change the
-//! comparison of what is behind it with what is before. In memory are the united contexts and for each side their sums,
+//! comparison of what is after it with what is before. In memory are the united contexts and for each side their sums,
 //! however many recordings there are. Cost: the times of the executions, each by its depth. ALGORITHMS.md 7.13.
 
 use super::Trend;

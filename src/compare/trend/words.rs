@@ -84,7 +84,7 @@ pub fn change(trend: &Trend, change: &TrendChange) -> String {
     )
 }
 
-/// What takes longer behind a change, or less long, in the direction in which the mean moved.
+/// What takes longer after a change, or less long, in the direction in which the mean moved.
 pub fn cause(change: &TrendChange) -> Option<String> {
     let comparison = change.comparison.as_ref()?;
     let extra = comparison.extra_ns;

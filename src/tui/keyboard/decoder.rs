@@ -77,7 +77,7 @@ impl InputDecoder {
         let end = memchr::memmem::find(&self.waiting, PASTE_ENDS);
         // A user who presses Ctrl-C in a paste that does not end wants to leave it.
         let interrupted = self.waiting.iter().position(|b| *b == 0x03).filter(|at| end.is_none_or(|end| *at < end));
-        let (until, behind) = match (interrupted, end) {
+        let (until, after) = match (interrupted, end) {
             (Some(at), _) => (at, at),
             (None, Some(end)) => (end, end + PASTE_ENDS.len()),
             // The bytes at the end may be the beginning of `PASTE_ENDS`.
@@ -89,7 +89,7 @@ impl InputDecoder {
         };
         let Some(paste) = &mut self.paste else { return true };
         let room = LONGEST_PASTE.saturating_sub(paste.len());
-        paste.extend(self.waiting.drain(..behind).take(until.min(room)));
+        paste.extend(self.waiting.drain(..after).take(until.min(room)));
         if interrupted.is_none() && end.is_none() {
             return false;
         }

@@ -276,7 +276,7 @@ fn draw(canvas: &mut Canvas<'_>, prompt: &FilterPrompt) {
         y = 1;
     }
     let label = canvas.text(0, y, &format!("{}> ", prompt.side.name()), StyleScope::Key);
-    // The cursor and one column behind it stay in sight.
+    // The cursor and one column after it stay in sight.
     let (before, after) = prompt.input.halves();
     let shown = clip_front(before, canvas.width().saturating_sub(label + 2));
     let cut = width(before) - width(&shown).min(width(before));
@@ -313,7 +313,7 @@ fn draw_error(canvas: &mut Canvas<'_>, y: usize, error: &PromptError, at: usize)
     }
 }
 
-/// The candidates, that of Tab marked; behind them the values of the metric.
+/// The candidates, that of Tab marked; after them the values of the metric.
 fn draw_candidates(canvas: &mut Canvas<'_>, y: usize, prompt: &FilterPrompt, x: usize) {
     let (completion, chosen) = prompt.completion();
     let is_empty = prompt.input.text().trim().is_empty();

@@ -32,7 +32,7 @@ fn is_discrete(row: &HistogramRow) -> bool {
     match row.metric.unit() {
         Unit::Name => true,
         Unit::Ns => false,
-        // Distinct values need not be neighbours: the last bin ends right behind its value, as those of equal width
+        // Distinct values need not be neighbours: the last bin ends right after its value, as those of equal width
         // hardly do.
         Unit::Count | Unit::Bytes => {
             let edges = &row.bins.edges;

@@ -73,7 +73,7 @@ impl HeatDrawing<'_> {
         let end = cells.gutter + map.columns.len() * repeat;
         let place = |column: usize| cells.gutter + column * repeat;
         let is_name = map.across.unit() == Unit::Name;
-        // The triangle has the gap behind a name, where there is one.
+        // The triangle has the gap after a name, where there is one.
         let cursor = self.cursor.map(|(column, _)| place(column) + if is_name { repeat - 1 } else { 0 });
         let boxed = self.boxed.as_ref().map(|boxed| place(boxed.columns.start)..place(boxed.columns.end));
         // A label that the box or the cursor would break is left out: the title says where they are.

@@ -98,7 +98,7 @@ fn write(
     Ok(())
 }
 
-/// The rule behind the limits: `q 0.75, s 2`.
+/// The rule after the limits: `q 0.75, s 2`.
 pub fn rule(limit: ThresholdRule, q: f64, s: f64) -> String {
     match limit {
         ThresholdRule::Quotient => format!("q {q}, s {s}"),

@@ -61,7 +61,7 @@ struct KindJson {
 
 #[derive(Serialize)]
 struct TrendChangeJson {
-    /// Position of the first point behind it.
+    /// Position of the first point after it.
     at: usize,
     sentence: String,
     p_value: f64,

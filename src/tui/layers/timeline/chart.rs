@@ -50,7 +50,7 @@ pub fn draw(canvas: &mut Canvas<'_>, loaded: &LoadedTimelines, at: usize, name: 
     }
 }
 
-/// The styles of a call's name and of the line behind it.
+/// The styles of a call's name and of the line after it.
 fn styles(loaded: &LoadedTimelines, context: ContextId) -> (StyleScope, StyleScope, char) {
     match loaded.model.contexts.frame(context).kind {
         FrameKind::Wait(kind) => (scope(kind), scope(kind), '─'),

@@ -109,7 +109,7 @@ pub fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<ReadTim
 /// Why there is nothing to draw of an execution.
 fn why_none(app: &App) -> &'static str {
     match app.model.as_ref().is_some_and(|model| model.profile.is_some()) {
-        true => "a profile holds samples, of which none lasts; t shows when each thread had samples",
+        true => "a profile has samples, which have no duration; t shows when each thread was sampled",
         false => "this execution has no recorded path",
     }
 }

@@ -429,9 +429,9 @@ fn nearest_of(timeline: &ExecutionTimeline, thread: u32, at_ns: Ns) -> Option<us
     let (earlier, later) = timeline.segments.split_at(after);
     let is_its = |s: &&TimelineSegment| s.thread == thread;
     let before = earlier.iter().rposition(|s| is_its(&s));
-    let behind = later.iter().position(|s| is_its(&s)).map(|at| after + at);
+    let next = later.iter().position(|s| is_its(&s)).map(|at| after + at);
     let distance = |at: &usize| timeline.segments.get(*at).map_or(Ns::MAX, |s| (s.start_ns + s.ns / 2 - at_ns).abs());
-    before.into_iter().chain(behind).min_by_key(distance)
+    before.into_iter().chain(next).min_by_key(distance)
 }
 
 #[cfg(test)]

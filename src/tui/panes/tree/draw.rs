@@ -162,7 +162,7 @@ pub fn widest_name(app: &App) -> usize {
 const CALLS: &str = " › ";
 /// Between the names of a row: a function and its caller.
 const CALLED_BY: &str = " ‹ ";
-/// Columns of the triangle before a name, and of the gap behind it.
+/// Columns of the triangle before a name, and of the gap after it.
 const MARK: usize = 2;
 /// Columns by which a child is moved in.
 const INDENT: usize = 2;
